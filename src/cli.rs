@@ -1,0 +1,1 @@
+//! The commands: the only module that reads the environment, wires the others together, and prints.

@@ -1,0 +1,3 @@
+//! The `evalwave` command.
+
+fn main() {}

@@ -1,0 +1,25 @@
+//! The nouns of evalwave and the documents it exchanges: plain values, no input or output, no knowledge of any other module.
+
+pub mod attempt;
+pub mod comparison;
+pub mod event;
+pub mod exit;
+pub mod id;
+pub mod plan;
+pub mod policy;
+pub mod reading;
+pub mod result_set;
+pub mod summary;
+
+pub use attempt::{
+    AttemptError, AttemptRecord, Boot, CancelReason, ErrorClass, Outcome, Phase, Phases, Usage,
+};
+pub use comparison::Comparison;
+pub use event::Event;
+pub use exit::ExitCode;
+pub use id::{AttemptId, EvalId, ExperimentId, InvalidId, Labels, Pair, PairId, file_name};
+pub use plan::{Concurrency, PlannedPair, Produces, RunPlan, Selection, SelectionKind};
+pub use policy::{Gate, OnPass, OnTimeout, Policy, Strategy};
+pub use reading::{Check, Reading, ReadingVerdict};
+pub use result_set::{PairResult, ResultSet, Sample};
+pub use summary::{PairSummary, RunFacts, Summary, Totals, Verdict};

@@ -1,0 +1,245 @@
+//! One attempt, as it ended.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// A valid result says passed.
+    Passed,
+    /// A valid result says failed.
+    Failed,
+    /// The command was killed at its time limit without a result; counts as failed.
+    TimedOut,
+    /// No result, for reasons that are not the agent's.
+    Errored,
+    /// Stopped, or never started, before it could give a result.
+    Cancelled,
+}
+
+impl Outcome {
+    /// Whether the attempt gave a result: passed, failed or timed out.
+    pub fn is_graded(self) -> bool {
+        matches!(self, Self::Passed | Self::Failed | Self::TimedOut)
+    }
+}
+
+/// Why an attempt was cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CancelReason {
+    /// The whole run was cancelled.
+    Run,
+    /// A sibling decided the pair.
+    Decided,
+    /// The first tries all died in the same way, so the run was stopped.
+    Breaker,
+    /// The run's budget was used up.
+    Budget,
+}
+
+/// A part of an attempt's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Getting an empty sandbox.
+    Provision,
+    /// Bringing the workspace in.
+    Upload,
+    /// `attempt.setup`, in cold sandboxes.
+    Setup,
+    /// `attempt.boot`, in every sandbox.
+    Boot,
+    /// `attempt.command`.
+    Command,
+    /// Bringing the result out.
+    Collect,
+}
+
+impl std::fmt::Display for Phase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Provision => "provision",
+            Self::Upload => "upload",
+            Self::Setup => "setup",
+            Self::Boot => "boot",
+            Self::Command => "command",
+            Self::Collect => "collect",
+        })
+    }
+}
+
+/// Seconds spent in each phase; `None` where the phase did not run in this try.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[expect(missing_docs, reason = "each field is the phase of the same name")]
+pub struct Phases {
+    pub provision: Option<f64>,
+    pub upload: Option<f64>,
+    pub setup: Option<f64>,
+    pub boot: Option<f64>,
+    pub command: Option<f64>,
+    pub collect: Option<f64>,
+}
+
+impl Phases {
+    /// Notes how long a phase took, in seconds.
+    pub fn set(&mut self, phase: Phase, seconds: f64) {
+        *match phase {
+            Phase::Provision => &mut self.provision,
+            Phase::Upload => &mut self.upload,
+            Phase::Setup => &mut self.setup,
+            Phase::Boot => &mut self.boot,
+            Phase::Command => &mut self.command,
+            Phase::Collect => &mut self.collect,
+        } = Some(seconds);
+    }
+}
+
+/// Whether a sandbox started from a prepared image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Boot {
+    /// From a snapshot or image that holds `attempt.setup`.
+    Warm,
+    /// From nothing: `attempt.setup` ran.
+    Cold,
+}
+
+/// The kind of an infrastructure failure, told from evidence, never from how long it took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorClass {
+    /// No sandbox could be had.
+    Provision,
+    /// The workspace could not be brought in.
+    Upload,
+    /// `attempt.setup` failed or ran past its limit.
+    Setup,
+    /// `attempt.boot` failed or ran past its limit.
+    Boot,
+    /// The command could not be started or watched.
+    Exec,
+    /// The result could not be brought out.
+    Collect,
+    /// The sandbox went away.
+    SandboxLost,
+    /// The disk was full.
+    OutOfDisk,
+    /// The memory was used up.
+    OutOfMemory,
+    /// The harness owns the time limit and did not keep it.
+    Hung,
+    /// The command was killed at its limit, and `on-timeout` is `error`.
+    TimedOut,
+    /// The command left no result.
+    NoResult,
+    /// The command left a result that cannot be read.
+    InvalidResult,
+    /// A provider throttled the agent.
+    Throttled,
+    /// The result itself, or `attempt.infra`, says that the infrastructure failed.
+    Infra,
+    /// An exit code that is neither a pass nor a failure, or a signal.
+    ExitCode,
+    /// The attempt's files could not be written here.
+    Store,
+}
+
+impl std::fmt::Display for ErrorClass {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// What went wrong, with its evidence.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AttemptError {
+    /// The kind of failure.
+    pub class: ErrorClass,
+    /// Where in the attempt's life it happened.
+    pub phase: Phase,
+    /// One or a few lines for a reader.
+    pub message: String,
+    /// The command's exit code, where it had one.
+    #[serde(default)]
+    pub exit_code: Option<i32>,
+    /// The signal that ended the command, where one did.
+    #[serde(default)]
+    pub signal: Option<i32>,
+}
+
+/// What an attempt used, as its harness reports it. Unknown is `None`, never 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Usage {
+    /// Tokens read by the model.
+    pub input_tokens: Option<u64>,
+    /// Tokens written by the model.
+    pub output_tokens: Option<u64>,
+    /// US dollars.
+    pub cost_usd: Option<f64>,
+}
+
+/// One attempt as it ended: what `summary.json` and the journal keep of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AttemptRecord {
+    /// From 1.
+    pub index: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why it was cancelled, where it was.
+    #[serde(default)]
+    pub reason: Option<CancelReason>,
+    /// Seconds from the start of its last try to the end of its collection; 0 if it never started.
+    pub seconds: f64,
+    /// Seconds from the run's start to the start of its last try; `None` if it never started.
+    #[serde(default)]
+    pub started_offset: Option<f64>,
+    /// Seconds by phase, of its last try.
+    #[serde(default)]
+    pub phases: Phases,
+    /// How its sandbox started.
+    #[serde(default)]
+    pub boot: Option<Boot>,
+    /// How often it was started; 0 if never.
+    pub tries: u32,
+    /// The last try's error, where it has one.
+    #[serde(default)]
+    pub error: Option<AttemptError>,
+    /// Names of the checks that failed, in the harness's order.
+    #[serde(default)]
+    pub checks_failed: Vec<String>,
+    /// 0 to 1, where the harness gives one.
+    #[serde(default)]
+    pub score: Option<f64>,
+    /// What it used, where the harness says so.
+    #[serde(default)]
+    pub usage: Option<Usage>,
+    /// Its directory below the run directory, with `/`; `None` if it never started.
+    #[serde(default)]
+    pub path: Option<String>,
+}
+
+impl AttemptRecord {
+    /// The record of an attempt that never started.
+    pub fn not_started(index: u32, reason: CancelReason) -> Self {
+        Self {
+            index,
+            outcome: Outcome::Cancelled,
+            reason: Some(reason),
+            seconds: 0.0,
+            started_offset: None,
+            phases: Phases::default(),
+            boot: None,
+            tries: 0,
+            error: None,
+            checks_failed: Vec::new(),
+            score: None,
+            usage: None,
+            path: None,
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Two sets of results, compared. Rates and p-values are rounded when a comparison is made, so that every
+//! reader of the document sees the same numbers.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::id::{EvalId, ExperimentId};
+
+/// The value of `schema` in a comparison that this version writes.
+pub const COMPARISON_SCHEMA: &str = "evalwave.comparison/1";
+
+/// One side of a comparison.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Side {
+    /// Where the results come from, as the user named it.
+    pub source: String,
+    /// Branch or tag, where known.
+    #[serde(default, rename = "ref")]
+    pub reference: Option<String>,
+    /// Commit, where known.
+    #[serde(default)]
+    pub commit: Option<String>,
+    /// How old it was when compared.
+    #[serde(default)]
+    pub age_seconds: Option<f64>,
+    /// A page about the run.
+    #[serde(default)]
+    pub run_url: Option<String>,
+    /// How long the run took.
+    #[serde(default)]
+    pub wall_seconds: Option<f64>,
+    /// Attempts that gave a result, where known.
+    #[serde(default)]
+    pub attempts: Option<usize>,
+    /// When the run started, where known.
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
+    pub started_at: Option<Timestamp>,
+    /// Pairs with a verdict (pass or fail).
+    pub pairs: usize,
+    /// Pairs that passed.
+    pub passed: usize,
+}
+
+/// Pass rates over the compared pairs; `None` where nothing was compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PassRates {
+    /// Of the baseline.
+    pub baseline: Option<f64>,
+    /// Of this run.
+    pub current: Option<f64>,
+    /// Current less baseline.
+    pub delta: Option<f64>,
+}
+
+/// A pair whose verdict differs from the baseline's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Flip {
+    /// The agent set-up.
+    pub experiment: ExperimentId,
+    /// The task.
+    pub eval: EvalId,
+    /// Known to go both ways without a change.
+    pub flaky: bool,
+    /// Whether fresh attempts agreed; `None` where none were made.
+    #[serde(default)]
+    pub confirmed: Option<bool>,
+    /// Passed of graded attempts in the baseline, as `k/n`; the verdict where attempts are not known.
+    pub before: String,
+    /// The same of this run.
+    pub now: String,
+}
+
+/// Flips each way.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Flips {
+    /// Passed before, failed now; those not known to be flaky first.
+    pub pass_to_fail: Vec<Flip>,
+    /// Failed before, passed now.
+    pub fail_to_pass: Vec<Flip>,
+}
+
+/// A pair that only one side has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PairRef {
+    /// The agent set-up.
+    pub experiment: ExperimentId,
+    /// The task.
+    pub eval: EvalId,
+}
+
+/// A pair that both sides have and that cannot be compared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NotComparable {
+    /// The agent set-up.
+    pub experiment: ExperimentId,
+    /// The task.
+    pub eval: EvalId,
+    /// Why.
+    pub reason: String,
+}
+
+/// What one sample of a pair is, for the test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// Every attempt of both sides.
+    Attempts,
+    /// The first attempt.
+    FirstAttempts,
+    /// The verdict.
+    Verdicts,
+}
+
+/// The test of the whole comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Test {
+    /// What a sample is.
+    pub level: Level,
+    /// Two-sided, exact; `None` where nothing was compared.
+    pub p_value: Option<f64>,
+    /// Below it a difference is called significant.
+    pub alpha: f64,
+    /// The drop that would have been seen with 80 % power; `None` where none would.
+    pub detectable: Option<f64>,
+}
+
+/// One group of a grouping.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Group {
+    /// `experiment`, or a label's name.
+    pub by: String,
+    /// Its value.
+    pub value: String,
+    /// Pairs compared.
+    pub compared: usize,
+    /// Pairs that passed in the baseline.
+    #[serde(default)]
+    pub passed_baseline: usize,
+    /// Pairs that passed in this run.
+    #[serde(default)]
+    pub passed_current: usize,
+    /// Flips down.
+    pub pass_to_fail: usize,
+    /// Flips up.
+    pub fail_to_pass: usize,
+    /// Current less baseline pass rate.
+    pub delta: Option<f64>,
+    /// Holm-adjusted within the grouping.
+    pub p_adjusted: Option<f64>,
+}
+
+/// Whether the flips down sit in one group.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Concentration {
+    /// The grouping.
+    pub by: String,
+    /// Exact or Monte Carlo; `None` where the question has no answer.
+    pub p_value: Option<f64>,
+    /// The group that stands out, if one does.
+    pub named: Option<String>,
+    /// One phrase.
+    pub reading: String,
+}
+
+/// What the comparison says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ComparisonVerdict {
+    /// Significantly worse.
+    Regressed,
+    /// Significantly better.
+    Improved,
+    /// Significantly worse here, better there.
+    Mixed,
+    /// Differences no larger than chance, in a comparison that would have seen a larger one.
+    WithinNoise,
+    /// No difference at all.
+    Unchanged,
+    /// Too little to tell.
+    Inconclusive,
+}
+
+/// The whole document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// [`COMPARISON_SCHEMA`].
+    pub schema: String,
+    /// What is compared with.
+    pub baseline: Side,
+    /// What is compared.
+    pub current: Side,
+    /// Pairs with a firm verdict on both sides: every rate is over these.
+    pub compared: usize,
+    /// Pass rates over them.
+    pub pass_rate: PassRates,
+    /// Verdicts that changed.
+    pub flips: Flips,
+    /// Pairs that only this run has.
+    pub added: Vec<PairRef>,
+    /// Pairs that only the baseline has, and that were in this run's selection.
+    pub removed: Vec<PairRef>,
+    /// Pairs of the baseline outside this run's selection.
+    pub not_selected: usize,
+    /// Pairs of both sides that cannot be compared.
+    pub not_comparable: Vec<NotComparable>,
+    /// The test.
+    pub test: Test,
+    /// Breakdown by experiment and by label.
+    pub groups: Vec<Group>,
+    /// Whether the flips down sit in one group; `None` without a grouping.
+    #[serde(default)]
+    pub concentration: Option<Concentration>,
+    /// What it all says.
+    pub verdict: ComparisonVerdict,
+    /// What a reader should know before trusting it.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+}

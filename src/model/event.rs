@@ -1,0 +1,89 @@
+//! What happens during a run, told as it happens. The journal keeps these, one a line.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::attempt::{AttemptError, AttemptRecord};
+use super::id::{AttemptId, PairId};
+use super::plan::RunPlan;
+use super::summary::Verdict;
+
+/// The value of `schema` in the first line of a journal that this version writes.
+pub const JOURNAL_SCHEMA: &str = "evalwave.journal/1";
+
+/// Something that happened. Offsets are seconds since the run's start.
+///
+/// Tagged externally: serde's other representations lose numbers when `serde_json` keeps their digits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// The first event.
+    RunStarted {
+        /// [`JOURNAL_SCHEMA`].
+        schema: String,
+        /// Unique name of the run.
+        run_id: String,
+        /// When.
+        started_at: Timestamp,
+        /// The commit that is measured, where known.
+        commit: Option<String>,
+        /// What is going to be done.
+        plan: Box<RunPlan>,
+    },
+    /// A sandbox is about to be created under this name.
+    SandboxNamed {
+        /// Unique among all runs.
+        name: String,
+        /// For which attempt.
+        attempt: AttemptId,
+        /// Which try of it, from 1.
+        try_number: u32,
+    },
+    /// An attempt's try began.
+    AttemptStarted {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// Which try of it, from 1.
+        try_number: u32,
+        /// When.
+        offset: f64,
+    },
+    /// A try failed for reasons that are not the agent's, and another one follows.
+    TryFailed {
+        /// Which attempt.
+        attempt: AttemptId,
+        /// Which try of it.
+        try_number: u32,
+        /// What went wrong.
+        error: AttemptError,
+        /// How long its sandbox was held, in seconds.
+        seconds: f64,
+    },
+    /// An attempt ended for good.
+    AttemptEnded {
+        /// Which pair.
+        pair: PairId,
+        /// How it ended.
+        record: Box<AttemptRecord>,
+        /// The harness's document, where there is one.
+        document: Option<serde_json::Value>,
+    },
+    /// A pair has its final verdict: nothing of it runs any more.
+    PairEnded {
+        /// Which pair.
+        pair: PairId,
+        /// What is decided.
+        verdict: Verdict,
+        /// The attempt that stands for it.
+        representative: Option<u32>,
+    },
+    /// The last event.
+    RunEnded {
+        /// When.
+        offset: f64,
+        /// The run was cancelled.
+        cancelled: bool,
+        /// Why it ended before its plan was done, where it did.
+        stopped: Option<String>,
+    },
+}

@@ -1,0 +1,108 @@
+//! What a run is going to do, settled before anything starts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::id::{AttemptId, Labels, PairId};
+use super::policy::{OnPass, Policy, Strategy, policy_text};
+
+/// Whether one command is one attempt, or all attempts of its pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Produces {
+    /// One command, one attempt.
+    #[default]
+    Attempt,
+    /// One command runs all attempts of its pair; each result file is one.
+    Pair,
+}
+
+/// How much of the suite a run covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SelectionKind {
+    /// Every pair of the suite.
+    All,
+    /// Some pairs, by selection flags.
+    Subset,
+    /// One of several parts that together cover the selection.
+    Shard,
+}
+
+/// How many pairs were selected, and of how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Selection {
+    /// What kind of selection it is.
+    pub kind: SelectionKind,
+    /// Pairs in this run.
+    pub selected: usize,
+    /// Pairs in the suite.
+    pub of: usize,
+}
+
+/// How many attempts (sequential: pairs) run at once, and why not more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Concurrency {
+    /// At least 1.
+    pub value: usize,
+    /// In words: `474 = pairs x runs (237 x 2): one wave`.
+    pub reason: String,
+    /// Whether something cut it below what was asked for, which is worth a notice.
+    pub bounded: bool,
+}
+
+/// A selected pair.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlannedPair {
+    /// Which pair.
+    pub id: PairId,
+    /// What it is marked with.
+    pub labels: Labels,
+    /// How long one attempt's command is expected to take, in seconds; `None` is unknown.
+    pub predicted_seconds: Option<f64>,
+}
+
+/// Everything that a run is going to do. Each pair x attempt is in it once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunPlan {
+    /// The suite's name.
+    pub suite: String,
+    /// The selected pairs, in plan order.
+    pub pairs: Vec<PlannedPair>,
+    /// Attempts of each pair.
+    pub runs: u32,
+    /// When attempts start.
+    pub strategy: Strategy,
+    /// What a decided pair does with its others.
+    pub on_pass: OnPass,
+    /// How attempts decide a pair.
+    #[serde(with = "policy_text")]
+    pub policy: Policy,
+    /// Whether a command is an attempt or a whole pair.
+    pub produces: Produces,
+    /// How many at once.
+    pub concurrency: Concurrency,
+    /// How much of the suite this is.
+    pub selection: Selection,
+    /// The sandbox kind's name.
+    pub sandbox: String,
+    /// SHA-256, hexadecimal, of what decides the results: command, set-up, formats, runs, policy.
+    pub config_hash: String,
+}
+
+impl RunPlan {
+    /// Pairs x runs.
+    pub fn attempts(&self) -> usize {
+        self.pairs.len() * self.runs as usize
+    }
+
+    /// Every attempt, in plan order.
+    pub fn attempt_ids(&self) -> impl Iterator<Item = AttemptId> + '_ {
+        self.pairs.iter().flat_map(|pair| {
+            (1..=self.runs).map(|index| AttemptId {
+                pair: pair.id.clone(),
+                index,
+            })
+        })
+    }
+}

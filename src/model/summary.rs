@@ -1,0 +1,234 @@
+//! `summary.json`: the run, machine-readable and versioned.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::attempt::AttemptRecord;
+use super::comparison::Comparison;
+use super::id::{EvalId, ExperimentId, Labels, PairId};
+use super::plan::Selection;
+use super::policy::{Policy, Strategy, policy_text};
+
+/// The value of `schema` in a summary that this version writes.
+pub const SUMMARY_SCHEMA: &str = "evalwave.summary/1";
+
+/// What is decided of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It passed by the policy.
+    Pass,
+    /// It failed by the policy.
+    Fail,
+    /// No attempt gave a result, or too few did.
+    Error,
+    /// It was not run to an end: the run was cancelled first.
+    NotRun,
+}
+
+/// How a whole run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Conclusion {
+    /// Complete, and no gate failed.
+    Success,
+    /// A gate failed.
+    Failure,
+    /// Some pair has no verdict.
+    Incomplete,
+    /// Nothing was measured.
+    Empty,
+    /// It was cancelled.
+    Cancelled,
+    /// There was nothing to run, and that is fine.
+    Skipped,
+}
+
+/// Who wrote the document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Tool {
+    /// `evalwave`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+impl Tool {
+    /// This build.
+    pub fn this() -> Self {
+        Self {
+            name: env!("CARGO_PKG_NAME").to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+}
+
+/// Facts about the run as a whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunFacts {
+    /// Unique name of the run.
+    pub id: String,
+    /// When it started.
+    #[schemars(with = "String")]
+    pub started_at: Timestamp,
+    /// From its start to its end.
+    pub wall_seconds: f64,
+    /// Every planned pair is pass or fail.
+    pub complete: bool,
+    /// How it ended.
+    pub conclusion: Conclusion,
+    /// When attempts started.
+    pub strategy: Strategy,
+    /// Attempts of each pair.
+    pub runs: u32,
+    /// How many at once.
+    pub concurrency: usize,
+    /// How attempts decide a pair, as text.
+    #[serde(with = "policy_text")]
+    #[schemars(with = "String")]
+    pub policy: Policy,
+    /// The sandbox kind.
+    pub sandbox: String,
+    /// The suite's name.
+    pub suite: String,
+    /// The commit that was measured, where it is known.
+    #[serde(default)]
+    pub commit: Option<String>,
+    /// SHA-256 of what decides the results.
+    pub config_hash: String,
+    /// Where the concurrency came from, in words.
+    pub concurrency_reason: String,
+    /// How much of the suite was run.
+    pub selection: Selection,
+}
+
+/// Counts of attempts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AttemptTotals {
+    /// Pairs x runs.
+    pub planned: usize,
+    /// That gave a result.
+    pub graded: usize,
+    /// That passed.
+    pub passed: usize,
+    /// That failed, timed out ones apart.
+    pub failed: usize,
+    /// That ran past their limit without a result.
+    pub timed_out: usize,
+    /// That errored for good.
+    pub errored: usize,
+    /// That were stopped or never started.
+    pub cancelled: usize,
+    /// That needed more than one try.
+    pub retried: usize,
+}
+
+/// Counts and rates of the whole run. A rate is `None` where there is nothing to take it over.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Totals {
+    /// Planned pairs.
+    pub pairs: usize,
+    /// Pairs with the verdict pass.
+    pub passed: usize,
+    /// Pairs with the verdict fail.
+    pub failed: usize,
+    /// Pairs with the verdict error.
+    pub errored: usize,
+    /// Pairs with the verdict `not_run`.
+    pub not_run: usize,
+    /// Passed over passed + failed.
+    pub pass_rate: Option<f64>,
+    /// Attempts.
+    pub attempts: AttemptTotals,
+    /// Share of pairs with at least one passing attempt, over pairs with a result.
+    #[serde(default)]
+    pub any_pass_rate: Option<f64>,
+    /// Passed over graded attempts; `None` where the strategy stopped a pair early.
+    pub attempt_pass_rate: Option<f64>,
+    /// Share of pairs whose every attempt passed; `None` where the strategy stopped a pair early.
+    pub all_pass_rate: Option<f64>,
+    /// How many pairs passed k of n graded attempts, by `k/n`.
+    pub distribution: BTreeMap<String, usize>,
+    /// Seconds that sandboxes were held, all tries together.
+    pub sandbox_seconds: f64,
+    /// Sum over the attempts that report it; `None` where none does.
+    pub cost_usd: Option<f64>,
+    /// Input and output tokens of the attempts that report them; `None` where none does.
+    pub tokens: Option<u64>,
+}
+
+/// A pair, decided.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PairSummary {
+    /// The agent set-up.
+    pub experiment: ExperimentId,
+    /// The task.
+    pub eval: EvalId,
+    /// What it is marked with.
+    #[serde(default)]
+    pub labels: Labels,
+    /// What is decided.
+    pub verdict: Verdict,
+    /// Attempts that passed.
+    pub passed_attempts: u32,
+    /// Attempts that gave a result.
+    pub graded_attempts: u32,
+    /// Attempts that were planned.
+    pub planned_attempts: u32,
+    /// Index of the attempt whose tree stands for the pair; `None` where none gave a result.
+    pub representative: Option<u32>,
+    /// Seconds that its sandboxes were held, all tries together.
+    pub seconds: f64,
+    /// No result of a lost attempt could have changed the verdict.
+    pub firm: bool,
+    /// Its attempts, in order.
+    pub attempts: Vec<AttemptRecord>,
+}
+
+impl PairSummary {
+    /// Which pair.
+    pub fn id(&self) -> PairId {
+        PairId {
+            experiment: self.experiment.clone(),
+            eval: self.eval.clone(),
+        }
+    }
+}
+
+/// What a gate found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GateResult {
+    /// The gate, as written in `fail-on`.
+    pub gate: String,
+    /// Whether it failed.
+    pub failed: bool,
+    /// One sentence.
+    pub why: String,
+}
+
+/// The whole document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Summary {
+    /// [`SUMMARY_SCHEMA`].
+    pub schema: String,
+    /// Who wrote it.
+    pub tool: Tool,
+    /// The run.
+    pub run: RunFacts,
+    /// Its counts.
+    pub totals: Totals,
+    /// Its pairs, in plan order.
+    pub pairs: Vec<PairSummary>,
+    /// Against the baseline; `None` without one.
+    #[serde(default)]
+    pub comparison: Option<Comparison>,
+    /// What each gate found.
+    #[serde(default)]
+    pub gates: Vec<GateResult>,
+    /// What a reader should know besides: why there is no baseline, why concurrency was cut.
+    #[serde(default)]
+    pub notices: Vec<String>,
+}
