@@ -1,0 +1,453 @@
+//! One try of one attempt, from an empty sandbox to its outcome: every time limit, and the only place that kills.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use camino::Utf8Path;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::collect::{self, Collected};
+use super::environment;
+use super::output::{Finished, OutputLog};
+use super::{Job, Recorder};
+use crate::aggregate::{CommandEnd, Evidence, Fault, Judgement, ResultFile, Rules, judge};
+use crate::config::Format;
+use crate::config::template::{CommandTemplate, Values};
+use crate::model::{
+    AttemptDetails, AttemptError, AttemptId, AttemptRecord, Boot, ErrorClass, Event, OnTimeout, Outcome,
+    Phase, Phases, Produces,
+};
+use crate::sandbox::{Backend, Command, Exit, Sandbox, SandboxError, SandboxSpec};
+use crate::schedule::Ending;
+
+/// How long a throttled attempt waits before its second try; doubled for each further one.
+const THROTTLED_DELAY: Duration = Duration::from_secs(10);
+/// Pieces of output that may wait to be written.
+const OUTPUT_BACKLOG: usize = 16;
+
+/// What a try needs; it owns it all, so that tries run as tasks.
+pub(super) struct TryContext {
+    pub(super) job: Arc<Job>,
+    pub(super) backend: Arc<dyn Backend>,
+    pub(super) recorder: Arc<dyn Recorder>,
+    pub(super) starting: Arc<Semaphore>,
+    /// Position of the pair in the plan.
+    pub(super) pair: usize,
+    pub(super) id: AttemptId,
+    pub(super) try_number: u32,
+    /// The sandbox that the attempt before left.
+    pub(super) kept: Option<Box<dyn Sandbox>>,
+    pub(super) run_started: Instant,
+    pub(super) cancel: CancellationToken,
+}
+
+/// What a try came to.
+pub(super) struct TryEnd {
+    /// One record; with `produces: pair` one for each attempt of the pair.
+    pub(super) records: Vec<(AttemptRecord, AttemptDetails)>,
+    /// The sandbox, to be used again or stopped.
+    pub(super) sandbox: Option<Box<dyn Sandbox>>,
+    /// Whether another attempt of the pair may use it.
+    pub(super) reusable: bool,
+    retry: bool,
+    throttled: bool,
+}
+
+impl TryEnd {
+    /// What is left to say where the try's own task broke.
+    pub(super) fn broken(index: u32, why: &str) -> Self {
+        let error = AttemptError {
+            class: ErrorClass::Exec,
+            phase: Phase::Command,
+            message: format!("the attempt broke inside evalwave: {why}"),
+            exit_code: None,
+            signal: None,
+        };
+        let mut record = AttemptRecord::not_started(index, crate::model::CancelReason::Run);
+        record.outcome = Outcome::Errored;
+        record.reason = None;
+        record.error = Some(error);
+        record.tries = 1;
+        Self {
+            records: vec![(record, AttemptDetails::default())],
+            sandbox: None,
+            reusable: false,
+            retry: false,
+            throttled: false,
+        }
+    }
+
+    /// What the scheduler is told.
+    pub(super) fn ending(&self) -> Ending {
+        if let Some((record, _)) = self.records.iter().find(|(record, _)| record.outcome.is_graded()) {
+            return Ending::Graded { outcome: record.outcome, score: record.score };
+        }
+        match self.failure() {
+            Some((record, error)) => Ending::Errored {
+                class: error.class,
+                retry: self.retry,
+                delay: self.throttled.then(|| THROTTLED_DELAY * 2_u32.saturating_pow(record.tries.saturating_sub(1))),
+            },
+            None => Ending::Cancelled,
+        }
+    }
+
+    /// The error that the try died of.
+    pub(super) fn failure(&self) -> Option<(&AttemptRecord, AttemptError)> {
+        let (record, _) = self.records.first()?;
+        record.error.clone().filter(|_| record.outcome == Outcome::Errored).map(|error| (record, error))
+    }
+}
+
+impl TryContext {
+    /// Lives the try.
+    pub(super) async fn run(mut self) -> TryEnd {
+        let started = Instant::now();
+        let mut life = Life {
+            sandbox: self.kept.take(),
+            phases: Phases::default(),
+            boot: None,
+            details: AttemptDetails::default(),
+            started,
+        };
+        let cancel = self.cancel.clone();
+        let lived = tokio::select! {
+            biased;
+            lived = self.live(&mut life) => Some(lived),
+            () = cancel.cancelled() => None,
+        };
+        let graded = match lived {
+            Some(Ok(graded)) => graded,
+            Some(Err(fault)) => {
+                vec![(self.judge(&Evidence { fault: Some(fault), ..Evidence::default() }), None)]
+            }
+            None => vec![(Judgement::cancelled(), None)],
+        };
+        self.end(life, graded)
+    }
+
+    async fn live(&mut self, life: &mut Life) -> Result<Vec<Graded>, Fault> {
+        let values = environment::values(&self.job, self.pair, &self.id);
+        let started = Event::AttemptStarted {
+            attempt: self.id.clone(),
+            try_number: self.try_number,
+            offset: seconds(life.started - self.run_started),
+        };
+        self.recorder.record(&started).await.map_err(store_fault)?;
+        let directory = self.recorder.open_try(&self.id, self.try_number).await.map_err(store_fault)?;
+        let mut log = OutputLog::create(&directory.join(collect::OUTPUT_FILE), &self.job.redactor)
+            .await
+            .map_err(store_fault)?;
+        let lived = self.live_logged(life, &values, &directory, &mut log).await;
+        let finished = log.finish(&self.job.redactor).await.map_err(store_fault)?;
+        life.details.notes.extend(finished.note.clone());
+        let (end, collected) = lived.map_err(|fault| with_output(fault, &finished))?;
+        Ok(self.grade(end, collected, &finished))
+    }
+
+    /// Everything that writes output: sandbox, setup, boot, command; then the collection.
+    async fn live_logged(
+        &mut self,
+        life: &mut Life,
+        values: &Values,
+        directory: &Utf8Path,
+        log: &mut OutputLog<'_>,
+    ) -> Result<(CommandEnd, Collected), Fault> {
+        if life.sandbox.is_none() {
+            self.provision(life).await?;
+            self.prepare(life, values, log).await?;
+        }
+        let limits = self.job.attempt.phases;
+        let paths = collect::Paths::of(&self.job.attempt, values)
+            .map_err(|error| fault(Phase::Collect, ErrorClass::Collect, error.to_string()))?;
+        let sandbox = life.sandbox.as_mut().ok_or_else(sandbox_gone)?;
+        if let Some(pattern) = &paths.result_pattern {
+            // An old result, also one that came with the workspace, is never this attempt's.
+            within(limits.provision, Phase::Upload, sandbox.remove(pattern)).await?;
+        }
+        let limit = self.job.attempt.timeout + self.job.attempt.grace;
+        let command = self.command(&self.job.attempt.command, values, true)?;
+        let begun = Instant::now();
+        let end = match run_command(sandbox.as_mut(), &command, log, limit).await? {
+            Some(Exit::Code(code)) => CommandEnd::Exited(code),
+            Some(Exit::Signal(signal)) => CommandEnd::Signalled(signal),
+            None => CommandEnd::KilledAtLimit(limit),
+        };
+        life.phases.set(Phase::Command, seconds(begun.elapsed()));
+        let begun = Instant::now();
+        let collected = within_limit(
+            limits.collect,
+            Phase::Collect,
+            collect::collect(sandbox.as_mut(), &paths, &self.job, directory),
+        )
+        .await?
+        ?;
+        life.phases.set(Phase::Collect, seconds(begun.elapsed()));
+        Ok((end, collected))
+    }
+
+    /// An empty sandbox with the workspace in it. Only so many may be starting at once.
+    async fn provision(&self, life: &mut Life) -> Result<(), Fault> {
+        let _starting = self.starting.acquire().await.map_err(store_fault)?;
+        let spec = SandboxSpec {
+            name: format!("{}-{}-{}-{}", self.job.run_id, self.pair + 1, self.id.index, self.try_number),
+        };
+        let named = Event::SandboxNamed {
+            name: spec.name.clone(),
+            attempt: self.id.clone(),
+            try_number: self.try_number,
+        };
+        self.recorder.record(&named).await.map_err(store_fault)?;
+        let limit = self.job.attempt.phases.provision;
+        let begun = Instant::now();
+        let sandbox = within(limit, Phase::Provision, self.backend.start(&spec)).await?;
+        life.phases.set(Phase::Provision, seconds(begun.elapsed()));
+        life.boot = Some(sandbox.boot());
+        life.details.confinement = sandbox.confinement();
+        let sandbox = life.sandbox.insert(sandbox);
+        let begun = Instant::now();
+        within(limit, Phase::Upload, sandbox.upload(&self.job.workspace)).await?;
+        life.phases.set(Phase::Upload, seconds(begun.elapsed()));
+        Ok(())
+    }
+
+    /// `setup` where the sandbox is cold, then `boot`.
+    async fn prepare(&self, life: &mut Life, values: &Values, log: &mut OutputLog<'_>) -> Result<(), Fault> {
+        let attempt = &self.job.attempt;
+        let cold = life.boot == Some(Boot::Cold);
+        let steps = [
+            (Phase::Setup, attempt.setup.as_ref().filter(|_| cold), ErrorClass::Setup),
+            (Phase::Boot, attempt.boot.as_ref(), ErrorClass::Boot),
+        ];
+        for (phase, template, class) in steps {
+            let Some(template) = template else { continue };
+            let command = self.command(template, values, phase == Phase::Boot)?;
+            let sandbox = life.sandbox.as_mut().ok_or_else(sandbox_gone)?;
+            let begun = Instant::now();
+            let exit = run_command(sandbox.as_mut(), &command, log, attempt.phases.setup).await?;
+            life.phases.set(phase, seconds(begun.elapsed()));
+            let why = match exit {
+                Some(Exit::Code(0)) => continue,
+                Some(Exit::Code(code)) => format!("`attempt.{phase}` ended with exit code {code}"),
+                Some(Exit::Signal(signal)) => format!("`attempt.{phase}` was killed by signal {signal}"),
+                None => past_limit(phase, attempt.phases.setup),
+            };
+            return Err(fault(phase, class, why));
+        }
+        Ok(())
+    }
+
+    fn command(&self, template: &CommandTemplate, values: &Values, secrets: bool) -> Result<Command, Fault> {
+        let unknown = |error: crate::config::template::UnknownPlaceholder| {
+            fault(Phase::Command, ErrorClass::Exec, error.to_string())
+        };
+        Ok(Command {
+            line: template.render(values).map_err(unknown)?,
+            env: environment::variables(&self.job, values, self.try_number, secrets).map_err(unknown)?,
+        })
+    }
+
+    fn grade(&self, end: CommandEnd, collected: Collected, finished: &Finished) -> Vec<Graded> {
+        let grade = |result: ResultFile, path: &str| {
+            let evidence = Evidence {
+                fault: None,
+                end: Some(end),
+                result,
+                result_path: path.to_owned(),
+                output: finished.last.clone(),
+            };
+            let judgement = self.judge(&evidence);
+            let ResultFile::Read(reading) = evidence.result else {
+                return (judgement, None);
+            };
+            (judgement, Some(reading))
+        };
+        let mut graded: Vec<Graded> =
+            collected.results.into_iter().map(|(path, result)| grade(result, &path)).collect();
+        let expected = match self.job.plan.produces {
+            Produces::Attempt => 1,
+            Produces::Pair => self.job.plan.runs as usize,
+        };
+        while graded.len() < expected {
+            graded.push(grade(ResultFile::Missing, &collected.expected_at));
+        }
+        graded
+    }
+
+    fn judge(&self, evidence: &Evidence) -> Judgement {
+        let attempt = &self.job.attempt;
+        let rules = Rules {
+            by_exit_code: attempt.format == Format::ExitCode,
+            pass: &attempt.exit.pass,
+            fail: &attempt.exit.fail,
+            infra_exit: &attempt.infra.exit,
+            infra_error: &attempt.infra.error,
+            timeout_is_error: self.job.on_timeout == OnTimeout::Error,
+            owns_time: attempt.command.uses("timeout_sec"),
+        };
+        judge(evidence, &rules)
+    }
+
+    fn end(&self, life: Life, graded: Vec<Graded>) -> TryEnd {
+        let elapsed = seconds(life.started.elapsed());
+        let started_offset = seconds(life.started - self.run_started);
+        let all_reusable = graded.iter().all(|(judgement, _)| judgement.reusable);
+        // Where any attempt of the try gave a result, its command is never run again.
+        let retry = graded.iter().all(|(judgement, _)| judgement.retry);
+        let throttled = graded.iter().any(|(judgement, _)| judgement.throttled);
+        let shared = graded.len() as f64;
+        let records = graded.into_iter().zip(self.id.index..).map(|((judgement, reading), index)| {
+            let reading = reading.as_deref();
+            let id = AttemptId { pair: self.id.pair.clone(), index };
+            let checks = reading.map(|reading| reading.checks.clone()).unwrap_or_default();
+            let failed = checks.iter().filter(|check| !check.passed).map(|check| check.name.clone());
+            let record = AttemptRecord {
+                index,
+                outcome: judgement.outcome,
+                reason: None,
+                // Attempts that one command made share its time.
+                seconds: round(elapsed / shared),
+                started_offset: Some(started_offset),
+                phases: life.phases,
+                boot: life.boot,
+                tries: self.try_number,
+                error: judgement.error,
+                checks_failed: failed.collect(),
+                score: reading.and_then(|reading| reading.score),
+                usage: reading.and_then(|reading| reading.usage),
+                path: Some(id.path()),
+            };
+            (record, AttemptDetails { checks, ..life.details.clone() })
+        });
+        TryEnd {
+            records: records.collect(),
+            sandbox: life.sandbox,
+            reusable: all_reusable,
+            retry,
+            throttled,
+        }
+    }
+}
+
+/// A judgement with the reading it rests on.
+type Graded = (Judgement, Option<Box<crate::model::Reading>>);
+
+/// What a try has come by so far; outlives the work on it when that is cut off.
+struct Life {
+    sandbox: Option<Box<dyn Sandbox>>,
+    phases: Phases,
+    boot: Option<Boot>,
+    details: AttemptDetails,
+    started: Instant,
+}
+
+/// Runs a command with its output going to the log; `None` is killed at its limit.
+async fn run_command(
+    sandbox: &mut dyn Sandbox,
+    command: &Command,
+    log: &mut OutputLog<'_>,
+    limit: Duration,
+) -> Result<Option<Exit>, Fault> {
+    let (chunks, mut incoming) = mpsc::channel::<Vec<u8>>(OUTPUT_BACKLOG);
+    let executing = async move {
+        let exit = tokio::time::timeout(limit, sandbox.exec(command, &chunks)).await;
+        drop(chunks);
+        exit
+    };
+    let logging = async {
+        let mut written = Ok(());
+        while let Some(chunk) = incoming.recv().await {
+            // After a failed write the rest is still read, so that the command can end.
+            if written.is_ok() {
+                written = log.push(&chunk).await;
+            }
+        }
+        written
+    };
+    let (exit, written) = tokio::join!(executing, logging);
+    written.map_err(store_fault)?;
+    match exit {
+        Ok(Ok(exit)) => Ok(Some(exit)),
+        Ok(Err(error)) => Err(sandbox_fault(Phase::Command, &error)),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Waits for an engine, no longer than the phase may take.
+async fn within<T>(
+    limit: Duration,
+    phase: Phase,
+    work: impl Future<Output = Result<T, SandboxError>>,
+) -> Result<T, Fault> {
+    within_limit(limit, phase, work).await?.map_err(|error| sandbox_fault(phase, &error))
+}
+
+async fn within_limit<T>(limit: Duration, phase: Phase, work: impl Future<Output = T>) -> Result<T, Fault> {
+    tokio::time::timeout(limit, work)
+        .await
+        .map_err(|_| fault(phase, phase_class(phase), past_limit(phase, limit)))
+}
+
+fn past_limit(phase: Phase, limit: Duration) -> String {
+    format!("{phase} took longer than its limit of {}", crate::config::value::duration_text(limit))
+}
+
+fn fault(phase: Phase, class: ErrorClass, message: String) -> Fault {
+    Fault { phase, class, message }
+}
+
+fn sandbox_fault(phase: Phase, error: &SandboxError) -> Fault {
+    fault(phase, error.class.unwrap_or_else(|| phase_class(phase)), chain(error))
+}
+
+fn store_fault(error: impl std::error::Error) -> Fault {
+    fault(Phase::Collect, ErrorClass::Store, format!("cannot keep the attempt's files: {}", chain(&error)))
+}
+
+fn sandbox_gone() -> Fault {
+    fault(Phase::Command, ErrorClass::SandboxLost, "the sandbox is gone".to_owned())
+}
+
+/// The message of a broken step with the last lines that it printed.
+fn with_output(mut fault: Fault, finished: &Finished) -> Fault {
+    if !finished.last.trim().is_empty() && matches!(fault.phase, Phase::Setup | Phase::Boot) {
+        fault.message.push('\n');
+        fault.message.push_str(&crate::aggregate::last_lines(&finished.last));
+    }
+    fault
+}
+
+fn phase_class(phase: Phase) -> ErrorClass {
+    match phase {
+        Phase::Provision => ErrorClass::Provision,
+        Phase::Upload => ErrorClass::Upload,
+        Phase::Setup => ErrorClass::Setup,
+        Phase::Boot => ErrorClass::Boot,
+        Phase::Command => ErrorClass::Exec,
+        Phase::Collect => ErrorClass::Collect,
+    }
+}
+
+/// An error with its causes, in one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+/// Seconds, to the millisecond.
+pub(super) fn seconds(duration: Duration) -> f64 {
+    round(duration.as_secs_f64())
+}
+
+fn round(seconds: f64) -> f64 {
+    (seconds * 1000.0).round() / 1000.0
+}
