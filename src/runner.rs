@@ -15,21 +15,20 @@ use camino::Utf8PathBuf;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use jiff::Timestamp;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::aggregate;
+use crate::aggregate::{self, Rules};
 use crate::config::{AttemptConfig, RetryConfig};
 use crate::model::event::JOURNAL_SCHEMA;
 use crate::model::{
-    AttemptDetails, AttemptId, AttemptRecord, CancelReason, ErrorClass, Event, OnTimeout, Outcome, Phase,
-    Policy, Produces, Run, RunPlan,
+    AttemptDetails, AttemptId, AttemptRecord, CancelReason, Event, Outcome, Policy, Produces, Run, RunPlan,
 };
 use crate::redact::Redactor;
 use crate::sandbox::{Backend, Sandbox, Workspace};
-use crate::schedule::{Action, AttemptRef, Ended, Ending, PairSpec, Scheduler, Spec, retry_budget};
+use crate::schedule::{Action, AttemptRef, Ended, NotBuiltIn, Pace, PairSpec, Scheduler, Spec, retry_budget};
 use attempt::{TryContext, TryEnd};
 
 /// An event or a directory could not be kept; the text says why.
@@ -66,8 +65,8 @@ pub struct Job {
     pub secrets: Vec<(String, String)>,
     /// Takes the secrets out of whatever is kept.
     pub redactor: Redactor,
-    /// What a timed out attempt counts as.
-    pub on_timeout: OnTimeout,
+    /// What an ending means.
+    pub rules: Rules,
     /// Tries for infrastructure failures.
     pub retry: RetryConfig,
     /// What every sandbox receives.
@@ -99,13 +98,17 @@ struct Driver {
     starting: Arc<Semaphore>,
     tries: JoinSet<TryEnd>,
     running: HashMap<tokio::task::Id, AttemptRef>,
-    cancels: HashMap<AttemptRef, CancellationToken>,
-    reasons: HashMap<AttemptRef, CancelReason>,
+    cancels: HashMap<AttemptRef, oneshot::Sender<CancelReason>>,
+    /// The last try of attempts that wait for another one.
+    failed: HashMap<AttemptRef, Ends>,
     kept: HashMap<usize, Box<dyn Sandbox>>,
     stops: JoinSet<Result<(), String>>,
     recording: FuturesUnordered<BoxFuture<'static, Recorded>>,
     unrecorded: HashMap<usize, u32>,
 }
+
+/// The attempts that ended together: one, or with `produces: pair` all of a pair.
+type Ends = Vec<(AttemptRecord, AttemptDetails)>;
 
 /// An event that was kept, or was not.
 struct Recorded {
@@ -123,8 +126,7 @@ impl Driver {
         let spec = Spec {
             pairs: pairs.collect(),
             runs: starts_per_pair(plan),
-            strategy: plan.strategy,
-            on_pass: plan.on_pass,
+            pace,
             policy: scheduling_policy(plan),
             concurrency: plan.concurrency.value,
             tries: job.retry.tries,
@@ -141,7 +143,7 @@ impl Driver {
             tries: JoinSet::new(),
             running: HashMap::new(),
             cancels: HashMap::new(),
-            reasons: HashMap::new(),
+            failed: HashMap::new(),
             kept: HashMap::new(),
             stops: JoinSet::new(),
             recording: FuturesUnordered::new(),
@@ -177,6 +179,7 @@ impl Driver {
                     cancelled = true;
                     self.scheduler.cancel();
                 }
+                else => break,
             }
         }
     }
@@ -187,12 +190,17 @@ impl Driver {
             match action {
                 Action::Start { attempt, try_number, kept } => self.start(attempt, try_number, kept),
                 Action::Cancel { attempt, reason } => {
-                    self.reasons.insert(attempt, reason);
-                    if let Some(token) = self.cancels.get(&attempt) {
-                        token.cancel();
+                    if let Some(cancel) = self.cancels.remove(&attempt) {
+                        // A try that has ended meanwhile does not listen any more.
+                        let _ = cancel.send(reason);
                     }
                 }
                 Action::Skip { attempt, reason } => self.skip(attempt, reason),
+                Action::GiveUp { attempt } => {
+                    if let Some(ends) = self.failed.remove(&attempt) {
+                        self.end_attempts(attempt.pair, ends);
+                    }
+                }
             }
         }
         // Whatever the scheduler did not take up again is not needed any more.
@@ -203,8 +211,8 @@ impl Driver {
     }
 
     fn start(&mut self, attempt: AttemptRef, try_number: u32, kept: bool) {
-        let token = CancellationToken::new();
-        self.cancels.insert(attempt, token.clone());
+        let (cancel, cancelled) = oneshot::channel();
+        self.cancels.insert(attempt, cancel);
         let context = TryContext {
             job: Arc::clone(&self.job),
             backend: Arc::clone(&self.backend),
@@ -215,7 +223,7 @@ impl Driver {
             try_number,
             kept: if kept { self.kept.remove(&attempt.pair) } else { None },
             run_started: self.started,
-            cancel: token,
+            cancel: cancelled,
         };
         let handle = self.tries.spawn(context.run());
         self.running.insert(handle.id(), attempt);
@@ -235,52 +243,61 @@ impl Driver {
         if let Some(sandbox) = end.sandbox.take() {
             if end.reusable {
                 self.kept.insert(attempt.pair, sandbox);
-                let ended = self.settle(attempt, end);
-                debug_assert!(ended == Ended::Final, "a graded attempt is never tried again");
-                return;
+            } else {
+                self.stop(sandbox);
             }
-            self.stop(sandbox);
         }
         self.settle(attempt, end);
     }
 
     /// Tells the scheduler, and records what the try came to.
-    fn settle(&mut self, attempt: AttemptRef, mut end: TryEnd) -> Ended {
-        for record in end.records.iter_mut().map(|(record, _)| record) {
-            if record.outcome == Outcome::Cancelled {
-                record.reason = Some(self.reasons.get(&attempt).copied().unwrap_or(CancelReason::Run));
+    fn settle(&mut self, attempt: AttemptRef, end: TryEnd) {
+        match self.scheduler.end(attempt, end.ending(), self.started.elapsed()) {
+            Ended::Final => self.end_attempts(attempt.pair, end.records),
+            Ended::RetriesUsedUp => {
+                self.notice("the run's retries are used up (`retry.budget`): attempts errored without all their tries".to_owned());
+                self.end_attempts(attempt.pair, end.records);
+            }
+            Ended::Retry => {
+                if let Some((record, error)) = end.failure() {
+                    let event = Event::TryFailed {
+                        attempt: self.attempt_id(attempt),
+                        try_number: record.tries,
+                        error,
+                        seconds: record.seconds,
+                    };
+                    self.record(event, None);
+                }
+                self.failed.insert(attempt, end.records);
             }
         }
-        let ended = self.scheduler.end(attempt, end.ending(), self.started.elapsed());
-        if ended == Ended::Retry {
-            if let Some((record, error)) = end.failure() {
-                let event = Event::TryFailed {
-                    attempt: self.attempt_id(attempt),
-                    try_number: record.tries,
-                    error,
-                    seconds: record.seconds,
-                };
-                self.record(event, None);
-            }
-        } else {
-            for (record, details) in end.records {
-                self.end_attempt(attempt.pair, record, details);
-            }
-        }
-        ended
     }
 
     fn skip(&mut self, attempt: AttemptRef, reason: CancelReason) {
-        let indexes = match self.job.plan.produces {
-            Produces::Attempt => attempt.index..=attempt.index,
-            Produces::Pair => 1..=self.job.plan.runs,
+        let ends = match self.failed.remove(&attempt) {
+            // It waited for another try.
+            Some(mut ends) => {
+                for (record, _) in &mut ends {
+                    record.outcome = Outcome::Cancelled;
+                    record.reason = Some(reason);
+                }
+                ends
+            }
+            None => {
+                let indexes = match self.job.plan.produces {
+                    Produces::Attempt => attempt.index..=attempt.index,
+                    Produces::Pair => 1..=self.job.plan.runs,
+                };
+                let not_started = |index| (AttemptRecord::not_started(index, reason), AttemptDetails::default());
+                indexes.map(not_started).collect()
+            }
         };
-        for index in indexes {
-            self.end_attempt(
-                attempt.pair,
-                AttemptRecord::not_started(index, reason),
-                AttemptDetails::default(),
-            );
+        self.end_attempts(attempt.pair, ends);
+    }
+
+    fn end_attempts(&mut self, pair: usize, ends: Ends) {
+        for (record, details) in ends {
+            self.end_attempt(pair, record, details);
         }
     }
 

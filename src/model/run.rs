@@ -1,6 +1,6 @@
 //! A run as its events tell it: the same whether they are heard live or read from a journal.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
 
@@ -38,6 +38,8 @@ pub struct PairRun {
     pub records: Vec<AttemptRecord>,
     /// Seconds that sandboxes were held, all tries together.
     pub held_seconds: f64,
+    /// The last failed try, by attempt.
+    failed_tries: BTreeMap<u32, u32>,
 }
 
 impl Run {
@@ -67,16 +69,20 @@ impl Run {
         match event {
             Event::RunStarted { .. } | Event::SandboxNamed { .. } | Event::PairEnded { .. } => {}
             Event::AttemptStarted { offset, .. } => self.wall_seconds = self.wall_seconds.max(*offset),
-            Event::TryFailed { attempt, seconds, .. } => {
+            Event::TryFailed { attempt, try_number, seconds, .. } => {
                 if let Some(pair) = self.pair_mut(&attempt.pair) {
                     pair.held_seconds += seconds;
+                    pair.failed_tries.insert(attempt.index, *try_number);
                 }
             }
             Event::AttemptEnded { pair, record, .. } => {
                 let ended = record.started_offset.unwrap_or_default() + record.seconds;
                 self.wall_seconds = self.wall_seconds.max(ended);
                 if let Some(pair) = self.pair_mut(pair) {
-                    pair.held_seconds += record.seconds;
+                    // An attempt may end with a try that was told as failed when another was still to come.
+                    if pair.failed_tries.get(&record.index) != Some(&record.tries) {
+                        pair.held_seconds += record.seconds;
+                    }
                     pair.put(record);
                 }
             }

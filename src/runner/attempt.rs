@@ -5,19 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8Path;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
-use super::collect::{self, Collected};
+use super::collect::{self, Collected, ResultFile};
 use super::environment;
 use super::output::{Finished, OutputLog};
 use super::{Job, Recorder};
-use crate::aggregate::{CommandEnd, Evidence, Fault, Judgement, ResultFile, Rules, judge};
+use crate::aggregate::{CommandEnd, Evidence, Failure, Judgement, Ran, judge, last_lines};
 use crate::config::Format;
 use crate::config::template::{CommandTemplate, Values};
 use crate::model::{
-    AttemptDetails, AttemptError, AttemptId, AttemptRecord, Boot, ErrorClass, Event, OnTimeout, Outcome,
+    AttemptDetails, AttemptError, AttemptId, AttemptRecord, Boot, CancelReason, ErrorClass, Event, OnTimeout, Outcome,
     Phase, Phases, Produces,
 };
 use crate::sandbox::{Backend, Command, Exit, Sandbox, SandboxError, SandboxSpec};
@@ -41,7 +40,8 @@ pub(super) struct TryContext {
     /// The sandbox that the attempt before left.
     pub(super) kept: Option<Box<dyn Sandbox>>,
     pub(super) run_started: Instant,
-    pub(super) cancel: CancellationToken,
+    /// Says that the try is to stop, and why.
+    pub(super) cancel: oneshot::Receiver<CancelReason>,
 }
 
 /// What a try came to.
@@ -66,13 +66,13 @@ impl TryEnd {
             exit_code: None,
             signal: None,
         };
-        let mut record = AttemptRecord::not_started(index, crate::model::CancelReason::Run);
+        let mut record = AttemptRecord::not_started(index, CancelReason::Run);
         record.outcome = Outcome::Errored;
         record.reason = None;
         record.error = Some(error);
         record.tries = 1;
         Self {
-            records: vec![(record, AttemptDetails::default())],
+            records: vec![(record, AttemptDetails::defailure())],
             sandbox: None,
             reusable: false,
             retry: false,
@@ -89,7 +89,7 @@ impl TryEnd {
             Some((record, error)) => Ending::Errored {
                 class: error.class,
                 retry: self.retry,
-                delay: self.throttled.then(|| THROTTLED_DELAY * 2_u32.saturating_pow(record.tries.saturating_sub(1))),
+                delay: if self.throttled { throttled_delay(record.tries) } else { Duration::ZERO },
             },
             None => Ending::Cancelled,
         }
@@ -108,43 +108,46 @@ impl TryContext {
         let started = Instant::now();
         let mut life = Life {
             sandbox: self.kept.take(),
-            phases: Phases::default(),
+            phases: Phases::defailure(),
             boot: None,
-            details: AttemptDetails::default(),
+            details: AttemptDetails::defailure(),
             started,
         };
-        let cancel = self.cancel.clone();
+        let (_never, keep_open) = oneshot::channel();
+        let cancel = std::mem::replace(&mut self.cancel, keep_open);
         let lived = tokio::select! {
             biased;
-            lived = self.live(&mut life) => Some(lived),
-            () = cancel.cancelled() => None,
+            lived = self.live(&mut life) => Ok(lived),
+            Ok(reason) = cancel => Err(reason),
         };
         let graded = match lived {
-            Some(Ok(graded)) => graded,
-            Some(Err(fault)) => {
-                vec![(self.judge(&Evidence { fault: Some(fault), ..Evidence::default() }), None)]
+            Ok(Ok(graded)) => graded,
+            Ok(Err(failure)) => vec![(self.judge(None, Err(failure)), None)],
+            Err(reason) => {
+                // What the try came to does not count any more.
+                let unknown = failure(Phase::Command, ErrorClass::Exec, String::new());
+                vec![(self.judge(Some(reason), Err(unknown)), None)]
             }
-            None => vec![(Judgement::cancelled(), None)],
         };
         self.end(life, graded)
     }
 
-    async fn live(&mut self, life: &mut Life) -> Result<Vec<Graded>, Fault> {
+    async fn live(&mut self, life: &mut Life) -> Result<Vec<Graded>, Failure> {
         let values = environment::values(&self.job, self.pair, &self.id);
         let started = Event::AttemptStarted {
             attempt: self.id.clone(),
             try_number: self.try_number,
             offset: seconds(life.started - self.run_started),
         };
-        self.recorder.record(&started).await.map_err(store_fault)?;
-        let directory = self.recorder.open_try(&self.id, self.try_number).await.map_err(store_fault)?;
+        self.recorder.record(&started).await.map_err(store_failed)?;
+        let directory = self.recorder.open_try(&self.id, self.try_number).await.map_err(store_failed)?;
         let mut log = OutputLog::create(&directory.join(collect::OUTPUT_FILE), &self.job.redactor)
             .await
-            .map_err(store_fault)?;
+            .map_err(store_failed)?;
         let lived = self.live_logged(life, &values, &directory, &mut log).await;
-        let finished = log.finish(&self.job.redactor).await.map_err(store_fault)?;
+        let finished = log.finish(&self.job.redactor).await.map_err(store_failed)?;
         life.details.notes.extend(finished.note.clone());
-        let (end, collected) = lived.map_err(|fault| with_output(fault, &finished))?;
+        let (end, collected) = lived.map_err(|failure| with_output(failure, &finished))?;
         Ok(self.grade(end, collected, &finished))
     }
 
@@ -155,14 +158,14 @@ impl TryContext {
         values: &Values,
         directory: &Utf8Path,
         log: &mut OutputLog<'_>,
-    ) -> Result<(CommandEnd, Collected), Fault> {
+    ) -> Result<(CommandEnd, Collected), Failure> {
         if life.sandbox.is_none() {
             self.provision(life).await?;
             self.prepare(life, values, log).await?;
         }
         let limits = self.job.attempt.phases;
         let paths = collect::Paths::of(&self.job.attempt, values)
-            .map_err(|error| fault(Phase::Collect, ErrorClass::Collect, error.to_string()))?;
+            .map_err(|error| failure(Phase::Collect, ErrorClass::Collect, error.to_string()))?;
         let sandbox = life.sandbox.as_mut().ok_or_else(sandbox_gone)?;
         if let Some(pattern) = &paths.result_pattern {
             // An old result, also one that came with the workspace, is never this attempt's.
@@ -172,8 +175,8 @@ impl TryContext {
         let command = self.command(&self.job.attempt.command, values, true)?;
         let begun = Instant::now();
         let end = match run_command(sandbox.as_mut(), &command, log, limit).await? {
-            Some(Exit::Code(code)) => CommandEnd::Exited(code),
-            Some(Exit::Signal(signal)) => CommandEnd::Signalled(signal),
+            Some(Exit::Code(code)) => CommandEnd::Code(code),
+            Some(Exit::Signal(signal)) => CommandEnd::Signal(signal),
             None => CommandEnd::KilledAtLimit(limit),
         };
         life.phases.set(Phase::Command, seconds(begun.elapsed()));
@@ -190,8 +193,8 @@ impl TryContext {
     }
 
     /// An empty sandbox with the workspace in it. Only so many may be starting at once.
-    async fn provision(&self, life: &mut Life) -> Result<(), Fault> {
-        let _starting = self.starting.acquire().await.map_err(store_fault)?;
+    async fn provision(&self, life: &mut Life) -> Result<(), Failure> {
+        let _starting = self.starting.acquire().await.map_err(store_failed)?;
         let spec = SandboxSpec {
             name: format!("{}-{}-{}-{}", self.job.run_id, self.pair + 1, self.id.index, self.try_number),
         };
@@ -200,7 +203,7 @@ impl TryContext {
             attempt: self.id.clone(),
             try_number: self.try_number,
         };
-        self.recorder.record(&named).await.map_err(store_fault)?;
+        self.recorder.record(&named).await.map_err(store_failed)?;
         let limit = self.job.attempt.phases.provision;
         let begun = Instant::now();
         let sandbox = within(limit, Phase::Provision, self.backend.start(&spec)).await?;
@@ -215,7 +218,7 @@ impl TryContext {
     }
 
     /// `setup` where the sandbox is cold, then `boot`.
-    async fn prepare(&self, life: &mut Life, values: &Values, log: &mut OutputLog<'_>) -> Result<(), Fault> {
+    async fn prepare(&self, life: &mut Life, values: &Values, log: &mut OutputLog<'_>) -> Result<(), Failure> {
         let attempt = &self.job.attempt;
         let cold = life.boot == Some(Boot::Cold);
         let steps = [
@@ -235,14 +238,14 @@ impl TryContext {
                 Some(Exit::Signal(signal)) => format!("`attempt.{phase}` was killed by signal {signal}"),
                 None => past_limit(phase, attempt.phases.setup),
             };
-            return Err(fault(phase, class, why));
+            return Err(failure(phase, class, why));
         }
         Ok(())
     }
 
-    fn command(&self, template: &CommandTemplate, values: &Values, secrets: bool) -> Result<Command, Fault> {
+    fn command(&self, template: &CommandTemplate, values: &Values, secrets: bool) -> Result<Command, Failure> {
         let unknown = |error: crate::config::template::UnknownPlaceholder| {
-            fault(Phase::Command, ErrorClass::Exec, error.to_string())
+            failure(Phase::Command, ErrorClass::Exec, error.to_string())
         };
         Ok(Command {
             line: template.render(values).map_err(unknown)?,
@@ -251,63 +254,43 @@ impl TryContext {
     }
 
     fn grade(&self, end: CommandEnd, collected: Collected, finished: &Finished) -> Vec<Graded> {
-        let grade = |result: ResultFile, path: &str| {
-            let evidence = Evidence {
-                fault: None,
-                end: Some(end),
-                result,
-                result_path: path.to_owned(),
-                output: finished.last.clone(),
-            };
-            let judgement = self.judge(&evidence);
-            let ResultFile::Read(reading) = evidence.result else {
-                return (judgement, None);
-            };
-            (judgement, Some(reading))
+        let grade = |path: &str, result: ResultFile| {
+            let ran = Ran { end, result: result.found(), result_path: path, output_tail: &finished.last };
+            (self.judge(None, Ok(ran)), result.into_reading())
         };
         let mut graded: Vec<Graded> =
-            collected.results.into_iter().map(|(path, result)| grade(result, &path)).collect();
+            collected.results.into_iter().map(|(path, result)| grade(&path, result)).collect();
         let expected = match self.job.plan.produces {
             Produces::Attempt => 1,
             Produces::Pair => self.job.plan.runs as usize,
         };
         while graded.len() < expected {
-            graded.push(grade(ResultFile::Missing, &collected.expected_at));
+            graded.push(grade(&collected.expected_at, ResultFile::Missing));
         }
         graded
     }
 
-    fn judge(&self, evidence: &Evidence) -> Judgement {
-        let attempt = &self.job.attempt;
-        let rules = Rules {
-            by_exit_code: attempt.format == Format::ExitCode,
-            pass: &attempt.exit.pass,
-            fail: &attempt.exit.fail,
-            infra_exit: &attempt.infra.exit,
-            infra_error: &attempt.infra.error,
-            timeout_is_error: self.job.on_timeout == OnTimeout::Error,
-            owns_time: attempt.command.uses("timeout_sec"),
-        };
-        judge(evidence, &rules)
+    fn judge(&self, cancelled: Option<CancelReason>, course: Result<Ran<'_>, Failure>) -> Judgement {
+        judge(&Evidence { cancelled, course }, &self.job.rules)
     }
 
     fn end(&self, life: Life, graded: Vec<Graded>) -> TryEnd {
         let elapsed = seconds(life.started.elapsed());
         let started_offset = seconds(life.started - self.run_started);
-        let all_reusable = graded.iter().all(|(judgement, _)| judgement.reusable);
+        let all_reusable = graded.iter().all(|(judgement, _)| judgement.sandbox_is_usable());
         // Where any attempt of the try gave a result, its command is never run again.
         let retry = graded.iter().all(|(judgement, _)| judgement.retry);
-        let throttled = graded.iter().any(|(judgement, _)| judgement.throttled);
+        let throttled = graded.iter().any(|(judgement, _)| judgement.throttled());
         let shared = graded.len() as f64;
         let records = graded.into_iter().zip(self.id.index..).map(|((judgement, reading), index)| {
             let reading = reading.as_deref();
             let id = AttemptId { pair: self.id.pair.clone(), index };
-            let checks = reading.map(|reading| reading.checks.clone()).unwrap_or_default();
+            let checks = reading.map(|reading| reading.checks.clone()).unwrap_or_defailure();
             let failed = checks.iter().filter(|check| !check.passed).map(|check| check.name.clone());
             let record = AttemptRecord {
                 index,
                 outcome: judgement.outcome,
-                reason: None,
+                reason: judgement.reason,
                 // Attempts that one command made share its time.
                 seconds: round(elapsed / shared),
                 started_offset: Some(started_offset),
@@ -350,7 +333,7 @@ async fn run_command(
     command: &Command,
     log: &mut OutputLog<'_>,
     limit: Duration,
-) -> Result<Option<Exit>, Fault> {
+) -> Result<Option<Exit>, Failure> {
     let (chunks, mut incoming) = mpsc::channel::<Vec<u8>>(OUTPUT_BACKLOG);
     let executing = async move {
         let exit = tokio::time::timeout(limit, sandbox.exec(command, &chunks)).await;
@@ -368,10 +351,10 @@ async fn run_command(
         written
     };
     let (exit, written) = tokio::join!(executing, logging);
-    written.map_err(store_fault)?;
+    written.map_err(store_failed)?;
     match exit {
         Ok(Ok(exit)) => Ok(Some(exit)),
-        Ok(Err(error)) => Err(sandbox_fault(Phase::Command, &error)),
+        Ok(Err(error)) => Err(sandbox_failed(Phase::Command, &error)),
         Err(_) => Ok(None),
     }
 }
@@ -381,43 +364,46 @@ async fn within<T>(
     limit: Duration,
     phase: Phase,
     work: impl Future<Output = Result<T, SandboxError>>,
-) -> Result<T, Fault> {
-    within_limit(limit, phase, work).await?.map_err(|error| sandbox_fault(phase, &error))
+) -> Result<T, Failure> {
+    within_limit(limit, phase, work).await?.map_err(|error| sandbox_failed(phase, &error))
 }
 
-async fn within_limit<T>(limit: Duration, phase: Phase, work: impl Future<Output = T>) -> Result<T, Fault> {
+async fn within_limit<T>(limit: Duration, phase: Phase, work: impl Future<Output = T>) -> Result<T, Failure> {
     tokio::time::timeout(limit, work)
         .await
-        .map_err(|_| fault(phase, phase_class(phase), past_limit(phase, limit)))
+        .map_err(|_| failure(phase, phase_class(phase), past_limit(phase, limit)))
+}
+
+fn throttled_delay(tries: u32) -> Duration {
+    THROTTLED_DELAY.saturating_mul(2_u32.saturating_pow(tries.saturating_sub(1)))
 }
 
 fn past_limit(phase: Phase, limit: Duration) -> String {
     format!("{phase} took longer than its limit of {}", crate::config::value::duration_text(limit))
 }
 
-fn fault(phase: Phase, class: ErrorClass, message: String) -> Fault {
-    Fault { phase, class, message }
+fn failure(phase: Phase, class: ErrorClass, message: String) -> Failure {
+    Failure { phase, class, message, end: None }
 }
 
-fn sandbox_fault(phase: Phase, error: &SandboxError) -> Fault {
-    fault(phase, error.class.unwrap_or_else(|| phase_class(phase)), chain(error))
+fn sandbox_failed(phase: Phase, error: &SandboxError) -> Failure {
+    failure(phase, error.class.unwrap_or_else(|| phase_class(phase)), chain(error))
 }
 
-fn store_fault(error: impl std::error::Error) -> Fault {
-    fault(Phase::Collect, ErrorClass::Store, format!("cannot keep the attempt's files: {}", chain(&error)))
+fn store_failed(error: impl std::error::Error) -> Failure {
+    failure(Phase::Collect, ErrorClass::Store, format!("cannot keep the attempt's files: {}", chain(&error)))
 }
 
-fn sandbox_gone() -> Fault {
-    fault(Phase::Command, ErrorClass::SandboxLost, "the sandbox is gone".to_owned())
+fn sandbox_gone() -> Failure {
+    failure(Phase::Command, ErrorClass::SandboxLost, "the sandbox is gone".to_owned())
 }
 
 /// The message of a broken step with the last lines that it printed.
-fn with_output(mut fault: Fault, finished: &Finished) -> Fault {
-    if !finished.last.trim().is_empty() && matches!(fault.phase, Phase::Setup | Phase::Boot) {
-        fault.message.push('\n');
-        fault.message.push_str(&crate::aggregate::last_lines(&finished.last));
+fn with_output(mut failure: Failure, finished: &Finished) -> Failure {
+    if !finished.last.trim().is_empty() && matches!(failure.phase, Phase::Setup | Phase::Boot) {
+        failure.message.push_str(&last_lines(&finished.last));
     }
-    fault
+    failure
 }
 
 fn phase_class(phase: Phase) -> ErrorClass {

@@ -12,10 +12,10 @@ use tokio::io::AsyncWrite;
 
 use super::Job;
 use super::attempt::chain;
-use crate::aggregate::{Fault, ResultFile};
-use crate::config::template::{UnknownPlaceholder, Values};
+use crate::aggregate::{Failure, Found as FoundResult};
+use crate::config::template::{PathGlob, UnknownPlaceholder, Values};
 use crate::config::{AttemptConfig, Format};
-use crate::model::{ErrorClass, Phase, Produces};
+use crate::model::{ErrorClass, Phase, Produces, Reading};
 use crate::redact::Redactor;
 use crate::results::harness::read_attempt;
 use crate::sandbox::Sandbox;
@@ -35,8 +35,8 @@ const DOWNLOAD_TRIES: u32 = 3;
 
 /// Where an attempt's result and files are, relative to the workspace.
 pub(super) struct Paths {
-    /// A glob of the result, its values escaped; `None` where the exit code alone decides.
-    pub(super) result_pattern: Option<String>,
+    /// Where the result is; `None` where the exit code alone decides.
+    pub(super) result: Option<PathGlob>,
     keep: Option<Utf8PathBuf>,
 }
 
@@ -45,7 +45,7 @@ impl Paths {
     pub(super) fn of(attempt: &AttemptConfig, values: &Values) -> Result<Self, UnknownPlaceholder> {
         let result = attempt.result.as_ref().map(|result| result.render_glob(values)).transpose()?;
         let keep = attempt.keep.as_ref().map(|keep| keep.path.render(values)).transpose()?;
-        Ok(Self { result_pattern: result, keep: keep.map(Utf8PathBuf::from) })
+        Ok(Self { result, keep: keep.map(Utf8PathBuf::from) })
     }
 }
 
@@ -59,6 +59,35 @@ pub(super) struct Collected {
     pub(super) notes: Vec<String>,
 }
 
+/// What lay at a result's path.
+pub(super) enum ResultFile {
+    /// No file.
+    Missing,
+    /// A file that is no valid result, and why.
+    Unreadable(String),
+    /// A valid result.
+    Read(Box<Reading>),
+}
+
+impl ResultFile {
+    /// As it is judged.
+    pub(super) fn found(&self) -> FoundResult<'_> {
+        match self {
+            Self::Missing => FoundResult::Nothing,
+            Self::Unreadable(why) => FoundResult::Unreadable(why),
+            Self::Read(reading) => FoundResult::Reading(reading),
+        }
+    }
+
+    /// The reading, where there is one.
+    pub(super) fn into_reading(self) -> Option<Box<Reading>> {
+        match self {
+            Self::Read(reading) => Some(reading),
+            Self::Missing | Self::Unreadable(_) => None,
+        }
+    }
+}
+
 /// Brings the result and the kept files into `directory`.
 ///
 /// # Errors
@@ -68,11 +97,11 @@ pub(super) async fn collect(
     paths: &Paths,
     job: &Job,
     directory: &Utf8Path,
-) -> Result<Collected, Fault> {
+) -> Result<Collected, Failure> {
     let mut collected = Collected { results: Vec::new(), expected_at: String::new(), notes: Vec::new() };
-    if let Some(pattern) = &paths.result_pattern {
-        collected.expected_at.clone_from(pattern);
-        let found = find_results(sandbox, pattern, directory).await?;
+    if let Some(result) = &paths.result {
+        collected.expected_at.clone_from(&result.shown);
+        let found = find_results(sandbox, result, directory).await?;
         collected.take_results(found, job, directory)?;
     }
     if let Some(keep) = &paths.keep
@@ -84,7 +113,7 @@ pub(super) async fn collect(
 }
 
 impl Collected {
-    fn take_results(&mut self, found: Vec<Found>, job: &Job, directory: &Utf8Path) -> Result<(), Fault> {
+    fn take_results(&mut self, found: Vec<Found>, job: &Job, directory: &Utf8Path) -> Result<(), Failure> {
         let wanted = match job.plan.produces {
             Produces::Attempt => 1,
             Produces::Pair => job.plan.runs as usize,
@@ -147,13 +176,13 @@ struct Found {
 /// Downloads what lies below the fixed part of the pattern and takes the files that match.
 async fn find_results(
     sandbox: &mut dyn Sandbox,
-    pattern: &str,
+    result: &PathGlob,
     directory: &Utf8Path,
-) -> Result<Vec<Found>, Fault> {
-    let matcher = Glob::new(pattern)
-        .map_err(|error| lost(ErrorClass::Collect, &error.to_string()))?
+) -> Result<Vec<Found>, Failure> {
+    let matcher = plan::path_glob(&result.pattern)
+        .map_err(|error| lost(ErrorClass::Collect, &chain(&error)))?
         .compile_matcher();
-    let base = fixed_part(pattern);
+    let base = result.base.clone();
     let archive = directory.join(".result.tar");
     let cap = MAX_RESULT + ARCHIVE_OVERHEAD;
     let Some(()) = download(sandbox, &base, &archive, cap).await? else {
@@ -167,13 +196,6 @@ async fn find_results(
     found
         .map_err(|error| lost(ErrorClass::Collect, &error.to_string()))?
         .map_err(|error| lost(ErrorClass::Collect, &chain(&error)))
-}
-
-/// The directories before the first component that is a pattern; the whole path where none is.
-fn fixed_part(pattern: &str) -> Utf8PathBuf {
-    let is_pattern = |part: &str| part.contains(['*', '?', '[', '{', '\\']);
-    // Escapes come from values; a component that only escapes is still matched as a pattern.
-    pattern.split('/').take_while(|part| !is_pattern(part)).collect()
 }
 
 fn matching_files(archive: &Utf8Path, parent: &Utf8Path, matcher: &GlobMatcher) -> std::io::Result<Vec<Found>> {
@@ -210,7 +232,7 @@ async fn keep_files(
     let Some(config) = &job.attempt.keep else { return Ok(()) };
     let archive = directory.join(".files.tar");
     let cap = config.max_size.saturating_mul(2).saturating_add(ARCHIVE_OVERHEAD);
-    let downloaded = download(sandbox, keep, &archive, cap).await.map_err(|fault| fault.message)?;
+    let downloaded = download(sandbox, keep, &archive, cap).await.map_err(|failure| failure.message)?;
     if downloaded.is_none() {
         return Ok(());
     }
@@ -255,7 +277,7 @@ impl Extraction {
         fs::create_dir_all(&partial)?;
         let mut archive = tar::Archive::new(std::io::BufReader::new(fs::File::open(&self.archive)?));
         let parent = self.keep.parent().unwrap_or(Utf8Path::new(""));
-        let (mut left_out, mut size) = (0_usize, 0_u64);
+        let (mut left_out, mut too_large, mut size) = (0_usize, 0_usize, 0_u64);
         for entry in archive.entries()? {
             let mut entry = entry?;
             let Some(path) = safe_path(&entry) else {
@@ -277,22 +299,23 @@ impl Extraction {
                     fs::create_dir_all(partial.join(inside))?;
                 }
             } else if kind.is_file() {
-                size += entry.size();
-                if size > self.max_size {
-                    let limit = self.max_size;
-                    return Ok(vec![format!("files beyond {limit} bytes (`keep.max-size`) were left out: none are kept")]);
+                if size + entry.size() > self.max_size {
+                    too_large += 1;
+                    continue;
                 }
+                size += entry.size();
                 self.write_file(&mut entry, &partial.join(inside))?;
             } else {
                 left_out += 1;
             }
         }
         fs::rename(&partial, &self.into)?;
-        Ok(if left_out == 0 {
-            Vec::new()
-        } else {
-            vec![format!("{left_out} kept paths were left out: links and special files are not kept")]
-        })
+        let notes = [
+            (left_out, "links and special files are not kept".to_owned()),
+            (too_large, format!("`keep.max-size` is {} bytes", self.max_size)),
+        ];
+        let notes = notes.into_iter().filter(|(count, _)| *count > 0);
+        Ok(notes.map(|(count, why)| format!("{count} kept paths were left out: {why}")).collect())
     }
 
     fn write_file(&self, from: &mut impl Read, to: &Utf8Path) -> std::io::Result<()> {
@@ -333,7 +356,7 @@ async fn download(
     from: &Utf8Path,
     to: &Utf8Path,
     cap: u64,
-) -> Result<Option<()>, Fault> {
+) -> Result<Option<()>, Failure> {
     let mut tries = 0;
     loop {
         tries += 1;
@@ -354,8 +377,8 @@ async fn download(
     }
 }
 
-fn lost(class: ErrorClass, why: &str) -> Fault {
-    Fault { phase: Phase::Collect, class, message: why.to_owned() }
+fn lost(class: ErrorClass, why: &str) -> Failure {
+    Failure { phase: Phase::Collect, class, message: why.to_owned(), end: None }
 }
 
 /// A file that takes only so many bytes.
