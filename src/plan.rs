@@ -36,6 +36,9 @@ pub enum PlanError {
     /// A glob of the selection is none.
     #[error("cannot read the selection")]
     Glob(#[from] InvalidGlob),
+    /// A glob of `suite.changed` is none.
+    #[error("cannot use `suite.changed`")]
+    ChangedGlob(#[source] InvalidGlob),
     /// A glob or label name of the selection names nothing that the suite has.
     #[error("cannot select the {what} `{wanted}`: the suite has none{hint}")]
     NothingMatches {

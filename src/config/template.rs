@@ -1,8 +1,12 @@
 //! Text with placeholders: `{experiment}`, `{eval}`, `{attempt}`, `{runs}`, `{timeout_sec}`, `{<label>}`.
 
+/// Placeholders that every attempt has a value for; any other name is a label's.
+pub const BUILT_IN_PLACEHOLDERS: [&str; 5] = ["experiment", "eval", "attempt", "runs", "timeout_sec"];
+
 /// Text with placeholders, taken apart. `{{` is a brace, `}}` too, and `${…}` is left alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
+    source: String,
     parts: Vec<Part>,
 }
 
@@ -52,7 +56,15 @@ impl Template {
             rest = end;
         }
         parts.push(Part::Text(rest.to_owned()));
-        Ok(Self { parts })
+        Ok(Self {
+            source: text.to_owned(),
+            parts,
+        })
+    }
+
+    /// The text as it was written.
+    pub fn source(&self) -> &str {
+        &self.source
     }
 
     /// The names of its placeholders.

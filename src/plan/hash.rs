@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::config::template::{CommandTemplate, Template, Values};
+use crate::config::template::{CommandTemplate, Template};
 use crate::config::{Config, Format};
 use crate::model::{OnTimeout, Produces};
 
 /// SHA-256, hexadecimal, of command, set-up, formats, environment, time limits, runs and policy.
 pub(super) fn config_hash(config: &Config) -> String {
     let attempt = &config.attempt;
-    let env: BTreeMap<&str, String> = attempt
+    let env: BTreeMap<&str, &str> = attempt
         .env
         .iter()
-        .map(|(name, value)| (name.as_str(), source(value)))
+        .map(|(name, value)| (name.as_str(), value.source()))
         .collect();
     let infra: Vec<&str> = attempt.infra.error.iter().map(regex::Regex::as_str).collect();
     let facts = json!({
@@ -26,7 +26,7 @@ pub(super) fn config_hash(config: &Config) -> String {
             Produces::Attempt => "attempt",
             Produces::Pair => "pair",
         },
-        "result": attempt.result.as_ref().map(source),
+        "result": attempt.result.as_ref().map(Template::source),
         "format": match attempt.format {
             Format::Auto => "auto",
             Format::Evals => "evals",
@@ -51,17 +51,7 @@ pub(super) fn config_hash(config: &Config) -> String {
 
 fn command(command: &CommandTemplate) -> Value {
     match command {
-        CommandTemplate::Shell(template) => json!(source(template)),
-        CommandTemplate::Argv(templates) => json!(templates.iter().map(source).collect::<Vec<_>>()),
+        CommandTemplate::Shell(template) => json!(template.source()),
+        CommandTemplate::Argv(templates) => json!(templates.iter().map(Template::source).collect::<Vec<_>>()),
     }
-}
-
-/// The template with its placeholders marked by a character that no configuration holds.
-fn source(template: &Template) -> String {
-    let names = template
-        .placeholders()
-        .map(|name| (name.to_owned(), format!("\0{name}\0")));
-    template
-        .render(&Values(names.collect()))
-        .unwrap_or_else(|unknown| unknown.to_string())
 }

@@ -4,16 +4,14 @@ use std::collections::BTreeMap;
 
 use super::{PlanError, hint};
 use crate::config::Config;
+use crate::config::template::BUILT_IN_PLACEHOLDERS;
 use crate::model::Pair;
-
-/// The placeholders that every attempt has.
-const BUILT_IN: [&str; 5] = ["experiment", "eval", "attempt", "runs", "timeout_sec"];
 
 /// Checks the placeholders of `config` against the labels of `pairs`.
 pub(super) fn check(config: &Config, pairs: &[&Pair]) -> Result<(), PlanError> {
     let mut names: BTreeMap<&str, &'static str> = BTreeMap::new();
     for (key, name) in config.placeholders() {
-        if !BUILT_IN.contains(&name) {
+        if !BUILT_IN_PLACEHOLDERS.contains(&name) {
             names.entry(name).or_insert(key);
         }
     }
@@ -22,7 +20,12 @@ pub(super) fn check(config: &Config, pairs: &[&Pair]) -> Result<(), PlanError> {
             match pair.labels.values(name) {
                 [_] => {}
                 [] => {
-                    let known = pair.labels.0.keys().map(String::as_str).chain(BUILT_IN);
+                    let known = pair
+                        .labels
+                        .0
+                        .keys()
+                        .map(String::as_str)
+                        .chain(BUILT_IN_PLACEHOLDERS);
                     return Err(PlanError::NoLabel {
                         key,
                         name: name.to_owned(),

@@ -41,7 +41,9 @@ pub(super) fn changed<'a>(
         return Err(PlanError::ChangedUnset);
     }
     let all = globs.all.iter().map(|glob| Ok(("", path_glob(glob)?)));
-    let all = all.collect::<Result<Vec<_>, InvalidGlob>>()?;
+    let all = all
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(PlanError::ChangedGlob)?;
     let evals = rendered(
         &globs.evals,
         ("suite.changed.evals", "eval"),
@@ -78,7 +80,7 @@ fn rendered<'a>(
                     allowed: placeholder,
                     source,
                 })?;
-            globs.push((name, path_glob(&text)?));
+            globs.push((name, path_glob(&text).map_err(PlanError::ChangedGlob)?));
         }
     }
     Ok(globs)
@@ -88,7 +90,7 @@ fn rendered<'a>(
 fn touched<'a>(globs: &[(&'a str, Glob)], files: &[Utf8PathBuf]) -> Result<HashSet<&'a str>, PlanError> {
     let mut names = HashSet::new();
     for globs in globs.chunks(SET) {
-        let set = set(globs)?;
+        let set = set(globs).map_err(PlanError::ChangedGlob)?;
         for file in files {
             // A submodule is one path to git, and `dir/**` means it too.
             let directory = format!("{file}/");
