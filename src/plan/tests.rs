@@ -14,7 +14,6 @@ use crate::config::{
 use crate::model::{
     Labels, OnPass, OnTimeout, Pair, PairId, Policy, Produces, RunPlan, SelectionKind, Strategy,
 };
-use crate::report::plan::text;
 
 fn template(text: &str) -> Template {
     Template::parse(text).unwrap()
@@ -224,11 +223,6 @@ fn an_empty_suite_or_selection_is_a_plan_of_nothing() {
         (empty.pairs.len(), waves(&empty), empty.concurrency.value),
         (0, 0, 1)
     );
-    assert!(
-        text(&document(&empty, &config)).starts_with("benchmark: the suite has no pairs\n"),
-        "{empty:?}"
-    );
-
     let select = Select {
         experiments: globs("agent-0"),
         labels: "provider=openai".parse::<LabelGlobs>().unwrap().0,
@@ -236,7 +230,6 @@ fn an_empty_suite_or_selection_is_a_plan_of_nothing() {
     };
     let none = plan(&config, &suite(2, 2), &select).unwrap();
     assert_eq!((none.pairs.len(), none.selection.of), (0, 4));
-    assert!(text(&document(&none, &config)).starts_with("benchmark: none of 4 pairs selected\n"));
 }
 
 #[test]
@@ -408,34 +401,6 @@ fn the_document_is_json_with_null_for_what_is_unknown() {
     assert_eq!(json["pairs"][1]["eval"], "build-1");
     assert_eq!(json["pairs"][1]["runs"], 2);
     assert_eq!(json["pairs"][1]["labels"]["provider"][0], "anthropic");
-}
-
-#[test]
-fn the_text_is_short_and_says_what_is_unknown() {
-    let config = config("x");
-    let mut plan = plan(&config, &suite(11, 2), &Select::default()).unwrap();
-    plan.pairs[0].labels.add("note", "a\u{1b}[31mb");
-    let text = text(&document(&plan, &config));
-    assert!(!text.contains('\u{1b}'));
-    let lines: Vec<&str> = text.lines().collect();
-    insta::assert_snapshot!(lines[..15].join("\n"), @"
-    benchmark: 22 pairs x 2 runs = 44 attempts
-
-      selection       all of 22 pairs
-      strategy        parallel, every attempt runs to its end
-      policy          any
-      sandbox         local
-      concurrency     44 = pairs x runs (22 x 2): one wave
-      waves           1
-      timeout         12m, killed 5m later
-      longest attempt unknown
-      wall-clock      unknown
-
-      experiment  eval     labels
-      agent-0     build-0  note=a [31mb provider=anthropic
-      agent-0     build-1  provider=anthropic
-    ");
-    assert_eq!(lines.last(), Some(&"  … and 2 more"));
 }
 
 proptest! {

@@ -149,3 +149,99 @@ fn duration(seconds: f64) -> String {
         .collect::<Vec<_>>()
         .join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{duration, text};
+    use crate::model::{Labels, OnPass, Produces, Selection, SelectionKind, Strategy};
+    use crate::plan::{PlanDocument, PlannedPairDocument};
+
+    fn document(evals: &[String], of: usize) -> PlanDocument<'_> {
+        static LABELS: Labels = Labels(std::collections::BTreeMap::new());
+        let pair = |eval| PlannedPairDocument {
+            experiment: "opus",
+            eval,
+            labels: &LABELS,
+            runs: 2,
+            predicted_seconds: None,
+        };
+        PlanDocument {
+            schema: "evalwave.plan/1",
+            suite: "benchmark",
+            selection: Selection {
+                kind: SelectionKind::Subset,
+                selected: evals.len(),
+                of,
+            },
+            strategy: Strategy::Parallel,
+            on_pass: OnPass::Continue,
+            policy: "any".to_owned(),
+            runs: 2,
+            produces: Produces::Attempt,
+            attempts: 2 * evals.len(),
+            sandbox: "local",
+            concurrency: 44,
+            concurrency_reason: "44 = pairs x runs (22 x 2): one wave",
+            concurrency_bounded: false,
+            waves: 1,
+            timeout_seconds: 720.0,
+            grace_seconds: 90.0,
+            longest_attempt_seconds: None,
+            wall_seconds: None,
+            config_hash: "",
+            pairs: evals.iter().map(|eval| pair(eval.as_str())).collect(),
+        }
+    }
+
+    #[test]
+    fn a_plan_is_short_and_says_what_is_unknown() {
+        let evals: Vec<String> = (0..22).map(|eval| format!("build-{eval}")).collect();
+        let mut labels = Labels::default();
+        labels.add("note", "a\u{1b}[31mb");
+        labels.add("tags", "x");
+        labels.add("tags", &"long ".repeat(12));
+        let mut document = document(&evals, 30);
+        document.pairs[0].labels = &labels;
+        let text = text(&document);
+        let lines: Vec<&str> = text.lines().collect();
+        insta::assert_snapshot!(lines[..15].join("\n"), @"
+        benchmark: 22 pairs x 2 runs = 44 attempts
+
+          selection       22 of 30 pairs
+          strategy        parallel, every attempt runs to its end
+          policy          any
+          sandbox         local
+          concurrency     44 = pairs x runs (22 x 2): one wave
+          waves           1
+          timeout         12m, killed 90s later
+          longest attempt unknown
+          wall-clock      unknown
+
+          experiment  eval      labels
+          opus        build-0   note=a [31mb tags=x tags=long long long long lo…
+          opus        build-1
+        ");
+        assert_eq!(lines.len(), 13 + 20 + 1);
+        assert_eq!(lines.last(), Some(&"  … and 2 more"));
+    }
+
+    #[test]
+    fn a_plan_of_nothing_says_why() {
+        assert!(text(&document(&[], 0)).starts_with("benchmark: the suite has no pairs\n"));
+        assert!(text(&document(&[], 4)).starts_with("benchmark: none of 4 pairs selected\n"));
+    }
+
+    #[test]
+    fn a_strategy_that_stops_early_needs_at_most_all_attempts() {
+        let evals = ["a".to_owned()];
+        let mut document = document(&evals, 1);
+        document.strategy = Strategy::Sequential;
+        assert!(text(&document).starts_with("benchmark: 1 pair x 2 runs: at most 2 attempts\n"));
+    }
+
+    #[test]
+    fn durations_are_read_at_a_glance() {
+        let read = [0.0, 0.25, 90.0, 720.0, 3900.0, 7201.0].map(duration);
+        assert_eq!(read, ["0s", "0.3s", "90s", "12m", "1h 5m", "2h 1s"]);
+    }
+}
