@@ -45,6 +45,24 @@ pub struct Config {
     pub report: ReportConfig,
 }
 
+impl Config {
+    /// Every placeholder with the path of the key that uses it.
+    pub fn placeholders(&self) -> Vec<(&'static str, &str)> {
+        let command: &[template::Template] = match &self.attempt.command {
+            CommandTemplate::Shell(template) => std::slice::from_ref(template),
+            CommandTemplate::Argv(templates) => templates,
+        };
+        let command = command
+            .iter()
+            .flat_map(Template::placeholders)
+            .map(|name| ("attempt.command", name));
+        let result = self.attempt.result.iter().flat_map(Template::placeholders);
+        command
+            .chain(result.map(|name| ("attempt.result", name)))
+            .collect()
+    }
+}
+
 /// `suite`.
 #[derive(Clone, Debug)]
 pub struct SuiteConfig {
