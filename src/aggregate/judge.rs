@@ -321,7 +321,8 @@ impl std::fmt::Display for CommandEnd {
     }
 }
 
-fn with_last_lines(sentence: &str, output: &str) -> String {
+/// A sentence, and below it the last lines of output that show something.
+pub fn with_last_lines(sentence: &str, output: &str) -> String {
     // A progress bar rewrites its line with carriage returns; what stood there last is what a terminal shows.
     let shown = |line: &str| -> String {
         let line = line.trim_end();

@@ -12,7 +12,7 @@ use super::collect::{self, Collected, ResultFile};
 use super::environment;
 use super::output::{Finished, OutputLog};
 use super::{Job, Recorder};
-use crate::aggregate::{CommandEnd, Evidence, Failure, Judgement, Ran, judge, last_lines};
+use crate::aggregate::{CommandEnd, Evidence, Failure, Judgement, Ran, judge, with_last_lines};
 use crate::config::Format;
 use crate::config::template::{CommandTemplate, Values};
 use crate::model::{
@@ -400,8 +400,8 @@ fn sandbox_gone() -> Failure {
 
 /// The message of a broken step with the last lines that it printed.
 fn with_output(mut failure: Failure, finished: &Finished) -> Failure {
-    if !finished.last.trim().is_empty() && matches!(failure.phase, Phase::Setup | Phase::Boot) {
-        failure.message.push_str(&last_lines(&finished.last));
+    if matches!(failure.phase, Phase::Setup | Phase::Boot) {
+        failure.message = with_last_lines(&failure.message, &finished.last);
     }
     failure
 }
