@@ -1,0 +1,177 @@
+//! A tree of result files, on disk or in a commit: which of its paths are results, and of which pair.
+
+use std::collections::BTreeSet;
+
+use percent_encoding::percent_decode_str;
+
+use super::attempts;
+use super::error::{Problem, ResultsError};
+use super::json;
+use super::rows::Row;
+use crate::model::{Policy, ResultSet};
+
+const SUMMARY: &str = "summary.json";
+const JOURNAL: &str = "journal.jsonl";
+const RAW_RESULTS: &str = "raw-results-";
+
+/// Files by paths with `/`, relative to the directory that is the source.
+pub(super) trait Tree {
+    /// Every file that can be a result, sorted.
+    fn paths(&mut self) -> Result<Vec<String>, Problem>;
+
+    /// The bytes of one of them.
+    fn read(&mut self, path: &str) -> Result<Vec<u8>, Problem>;
+}
+
+/// Whether a directory `depth` levels below the root can have results in or below it.
+pub(super) fn may_hold_results(path: &str, depth: usize) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    match depth {
+        1 | 2 => !name.starts_with('.'),
+        3 => run_number(name).is_some(),
+        _ => false,
+    }
+}
+
+/// Reads a run directory or a directory of raw result files.
+pub(super) fn read(
+    source: &str,
+    tree: &mut dyn Tree,
+    policy: Option<Policy>,
+) -> Result<ResultSet, ResultsError> {
+    let within = |path: &str| format!("{}/{path}", source.trim_end_matches('/'));
+    let paths = tree.paths().map_err(|problem| problem.at(source))?;
+    let has = |name: &str| paths.binary_search_by(|path| path.as_str().cmp(name)).is_ok();
+    if has(SUMMARY) {
+        let bytes = tree
+            .read(SUMMARY)
+            .map_err(|problem| problem.at(&within(SUMMARY)))?;
+        if is_ours(&bytes) {
+            return super::parse_summary(&within(SUMMARY), &bytes)
+                .map(|summary| attempts::of_summary(source, &summary, policy));
+        }
+    } else if has(JOURNAL) {
+        return Err(Problem::Unfinished.at(source));
+    }
+
+    let found: Vec<Found> = paths.iter().filter_map(|path| Found::of(path)).collect();
+    let mut items: Vec<String> = Vec::new();
+    let mut rows: Vec<Row> = Vec::new();
+    for found in &found {
+        let row = read_row(found, tree).map_err(|problem| problem.at(&within(found.path)))?;
+        rows.push(row);
+        items.push(found.path.to_owned());
+    }
+    for directory in without_result(&paths, &found) {
+        rows.push(no_result_of(directory).map_err(|problem| problem.at(source))?);
+        items.push(directory.to_owned());
+    }
+    if rows.is_empty() {
+        return Err(Problem::NoResults.at(source));
+    }
+    attempts::assemble(source, rows, policy, &|row| format!("`{}`", items[row]))
+        .map_err(|problem| problem.at(source))
+}
+
+/// A file that is a result, with what its path says.
+#[derive(Debug, PartialEq, Eq)]
+struct Found<'a> {
+    path: &'a str,
+    experiment: String,
+    eval: String,
+    run: Option<u32>,
+}
+
+impl<'a> Found<'a> {
+    fn of(path: &'a str) -> Option<Self> {
+        let parts: Vec<&str> = path.split('/').collect();
+        let (directory, eval, run) = match parts.as_slice() {
+            [directory, file] => (*directory, file.strip_suffix(".json")?, None),
+            [directory, eval, run, "result.json"] => (*directory, *eval, Some(run_number(run)?)),
+            _ => return None,
+        };
+        if directory.starts_with('.') || eval.starts_with('.') {
+            return None;
+        }
+        let (experiment, eval) = match directory.strip_prefix(RAW_RESULTS) {
+            // The tree of an attempt lies here too: only the file that is named after the eval is the result.
+            Some(pair) => {
+                let experiment = pair.strip_suffix(eval)?.strip_suffix("__")?;
+                (decode(experiment)?, decode(eval)?)
+            }
+            None => (directory.to_owned(), eval.to_owned()),
+        };
+        Some(Self {
+            path,
+            experiment,
+            eval,
+            run,
+        })
+    }
+}
+
+fn run_number(name: &str) -> Option<u32> {
+    name.strip_prefix("run-")?.parse().ok()
+}
+
+fn decode(name: &str) -> Option<String> {
+    let decoded = percent_decode_str(name).decode_utf8().ok()?;
+    Some(decoded.into_owned()).filter(|decoded| !decoded.is_empty())
+}
+
+/// The document's own names go before those of its path, which some harnesses shorten.
+fn read_row(found: &Found<'_>, tree: &mut dyn Tree) -> Result<Row, Problem> {
+    let bytes = tree.read(found.path)?;
+    let mut row: Row = json::parse(json::text(&bytes)?)?;
+    let says_what_it_is = row.eval.is_some() || row.eval_id.is_some();
+    if row.passed.is_none() && says_what_it_is {
+        row.passed = Some(false);
+    }
+    row.experiment.get_or_insert_with(|| found.experiment.clone());
+    if !says_what_it_is {
+        row.eval = Some(found.eval.clone());
+    }
+    row.run = found.run.or(row.run);
+    Ok(row)
+}
+
+/// Directories of pairs, by their name, that hold files but no result: their attempts gave none.
+fn without_result<'a>(paths: &'a [String], found: &[Found<'_>]) -> BTreeSet<&'a str> {
+    let directory_of = |path: &'a str| path.split_once('/').map(|(directory, _)| directory);
+    let mut directories: BTreeSet<&str> = paths
+        .iter()
+        .filter_map(|path| directory_of(path))
+        .filter(|directory| directory.starts_with(RAW_RESULTS))
+        .collect();
+    for found in found {
+        if let Some((directory, _)) = found.path.split_once('/') {
+            directories.remove(directory);
+        }
+    }
+    directories
+}
+
+fn no_result_of(directory: &str) -> Result<Row, Problem> {
+    let pair = directory.strip_prefix(RAW_RESULTS).unwrap_or(directory);
+    let ambiguous = || Problem::Ambiguous(directory.to_owned());
+    let (experiment, eval) = pair.split_once("__").ok_or_else(ambiguous)?;
+    // `a___b` splits in two places as well.
+    if pair.rsplit_once("__") != Some((experiment, eval)) {
+        return Err(ambiguous());
+    }
+    Ok(Row {
+        experiment: Some(decode(experiment).ok_or_else(ambiguous)?),
+        eval: Some(decode(eval).ok_or_else(ambiguous)?),
+        attempts: Some(0),
+        ..Row::default()
+    })
+}
+
+/// A harness may leave a `summary.json` of its own.
+fn is_ours(bytes: &[u8]) -> bool {
+    match json::text(bytes).and_then(json::schema) {
+        Ok(schema) => schema.is_some_and(|schema| schema.starts_with("evalwave.")),
+        // Broken: whoever wrote it, the message about it is worth more than silence.
+        Err(_) => true,
+    }
+}

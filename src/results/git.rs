@@ -1,0 +1,262 @@
+//! Results as they stand in a commit of a repository: asks git, and knows no format of results.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use camino::Utf8Path;
+
+use super::error::{Problem, ResultsError};
+use super::files::{self, Tree};
+use super::{MAX_BYTES, read_capped};
+use crate::model::{Policy, ResultSet};
+
+/// Reads `REF:PATH` of the repository around `directory`.
+///
+/// A reference that is not there is fetched from `origin`, without its history where the clone is shallow already:
+/// a full clone would become shallow by that.
+pub(super) fn read(
+    source: &str,
+    specification: &str,
+    directory: &Utf8Path,
+    policy: Option<Policy>,
+) -> Result<ResultSet, ResultsError> {
+    let at = |problem: Problem| problem.at(source);
+    let (reference, path) = split(specification).map_err(at)?;
+    let repository = Repository { directory };
+    let object = repository.commit(reference).map_err(at)?;
+    let object = format!("{object}:{path}");
+    let set = match repository.kind(&object).map_err(at)? {
+        Kind::File => super::parse(source, &repository.blob(&object).map_err(at)?, policy)?,
+        Kind::Directory => files::read(
+            source,
+            &mut TreeInCommit::open(&repository, object).map_err(at)?,
+            policy,
+        )?,
+    };
+    Ok(ResultSet {
+        reference: Some(reference.to_owned()),
+        ..set
+    })
+}
+
+fn split(specification: &str) -> Result<(&str, &str), Problem> {
+    let (reference, path) = specification.split_once(':').ok_or(Problem::GitForm)?;
+    if reference.is_empty() || reference.starts_with('-') || specification.contains(char::is_control) {
+        return Err(Problem::GitForm);
+    }
+    Ok((reference, path.trim_end_matches('/')))
+}
+
+enum Kind {
+    File,
+    Directory,
+}
+
+struct Repository<'a> {
+    directory: &'a Utf8Path,
+}
+
+/// How a git command ended.
+struct Ended {
+    success: bool,
+    output: String,
+    /// The last line that it wrote about what went wrong.
+    detail: String,
+}
+
+impl Repository<'_> {
+    fn commit(&self, reference: &str) -> Result<String, Problem> {
+        let resolve = |name: &str| {
+            let ended = self.git(&["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")])?;
+            Ok::<_, Problem>(ended.success.then(|| ended.output.trim().to_owned()))
+        };
+        let repository = self.git(&["rev-parse", "--git-dir"])?;
+        if !repository.success {
+            return Err(Problem::NoRepository {
+                directory: self.directory.to_string(),
+                detail: repository.detail,
+            });
+        }
+        if let Some(commit) = resolve(reference)? {
+            return Ok(commit);
+        }
+        let missing = |detail: &str| Problem::NoReference {
+            reference: reference.to_owned(),
+            detail: detail.to_owned(),
+        };
+        // `origin/main` is our name for what `origin` itself calls `main`.
+        let remote = reference.strip_prefix("refs/remotes/").unwrap_or(reference);
+        let remote = remote.strip_prefix("origin/").unwrap_or(remote);
+        if remote.is_empty()
+            || remote.starts_with(['-', '+', '^'])
+            || remote.contains(['*', '?', '[', '~', '^', '@'])
+        {
+            return Err(missing("it is not the name of a branch, tag or commit there"));
+        }
+        let shallow = self.git(&["rev-parse", "--is-shallow-repository"])?.output.trim() == "true";
+        let mut arguments = vec!["fetch", "--quiet", "--no-tags"];
+        arguments.extend(shallow.then_some("--depth=1"));
+        arguments.extend(["origin", remote]);
+        let fetched = self.git(&arguments)?;
+        if !fetched.success {
+            return Err(missing(&fetched.detail));
+        }
+        resolve("FETCH_HEAD")?.ok_or_else(|| missing("what was fetched is no commit"))
+    }
+
+    fn kind(&self, object: &str) -> Result<Kind, Problem> {
+        let ended = self.git(&["cat-file", "-t", object])?;
+        match ended.output.trim() {
+            "blob" => Ok(Kind::File),
+            "tree" => Ok(Kind::Directory),
+            _ => {
+                let (commit, path) = object.split_once(':').unwrap_or((object, ""));
+                Err(Problem::NotInCommit {
+                    commit: commit.chars().take(7).collect(),
+                    path: path.to_owned(),
+                })
+            }
+        }
+    }
+
+    fn blob(&self, object: &str) -> Result<Vec<u8>, Problem> {
+        let mut child = self
+            .command(&["cat-file", "blob", object])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(Problem::GitMissing)?;
+        let bytes = child.stdout.take().map(|mut output| read_capped(&mut output));
+        // Dropping the pipe ends a git that still writes beyond the cap.
+        let status = child.wait()?;
+        match bytes {
+            Some(Ok(bytes)) if status.success() => Ok(bytes),
+            Some(Err(problem)) => Err(problem),
+            _ => Err(Problem::Git {
+                command: "cat-file".to_owned(),
+                detail: format!("no content of `{object}`"),
+            }),
+        }
+    }
+
+    fn git(&self, arguments: &[&str]) -> Result<Ended, Problem> {
+        let output = self.command(arguments).output().map_err(Problem::GitMissing)?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let detail = errors
+            .lines()
+            .map(str::trim)
+            .rfind(|line| !line.is_empty())
+            .unwrap_or("no reason given");
+        Ok(Ended {
+            success: output.status.success(),
+            output: String::from_utf8_lossy(&output.stdout).into_owned(),
+            detail: detail
+                .chars()
+                .filter(|character| !character.is_control())
+                .collect(),
+        })
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "git itself knows best what a reference is, and how to fetch it"
+    )]
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("git");
+        command
+            .arg("-C")
+            .arg(self.directory.as_std_path())
+            .args(arguments)
+            .stdin(Stdio::null())
+            // A fetch that asks for a password would wait for ever.
+            .env("GIT_TERMINAL_PROMPT", "0");
+        command
+    }
+}
+
+/// A directory of a commit. One git process hands out its files, since a process a file would take a second for 237.
+struct TreeInCommit {
+    object: String,
+    paths: Vec<String>,
+    child: Child,
+    requests: ChildStdin,
+    replies: BufReader<ChildStdout>,
+}
+
+impl TreeInCommit {
+    fn open(repository: &Repository<'_>, object: String) -> Result<Self, Problem> {
+        let listed = repository.git(&["ls-tree", "-r", "-z", "--name-only", "--full-tree", &object])?;
+        if !listed.success {
+            return Err(Problem::Git {
+                command: "ls-tree".to_owned(),
+                detail: listed.detail,
+            });
+        }
+        let mut paths: Vec<String> = listed
+            .output
+            .split('\0')
+            .filter(|path| !path.is_empty() && !path.contains('\n'))
+            .map(str::to_owned)
+            .collect();
+        paths.sort_unstable();
+        let mut child = repository
+            .command(&["cat-file", "--batch"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(Problem::GitMissing)?;
+        match (child.stdin.take(), child.stdout.take()) {
+            (Some(requests), Some(replies)) => Ok(Self {
+                object,
+                paths,
+                child,
+                requests,
+                replies: BufReader::new(replies),
+            }),
+            _ => Err(broken("it has no pipes")),
+        }
+    }
+}
+
+impl Tree for TreeInCommit {
+    fn paths(&mut self) -> Result<Vec<String>, Problem> {
+        Ok(std::mem::take(&mut self.paths))
+    }
+
+    fn read(&mut self, path: &str) -> Result<Vec<u8>, Problem> {
+        // `REF:` alone is the root, whose paths need no slash.
+        let slash = if self.object.ends_with(':') { "" } else { "/" };
+        writeln!(self.requests, "{}{slash}{path}", self.object)?;
+        self.requests.flush()?;
+        let mut header = String::new();
+        self.replies.read_line(&mut header)?;
+        let size: u64 = match header.trim_end().split(' ').collect::<Vec<_>>().as_slice() {
+            [_, "blob", size] => size.parse().map_err(|_| broken(header.trim_end()))?,
+            _ => return Err(broken(header.trim_end())),
+        };
+        if size > MAX_BYTES {
+            return Err(Problem::TooLarge);
+        }
+        let mut bytes = Vec::new();
+        self.replies.by_ref().take(size + 1).read_to_end(&mut bytes)?;
+        // A newline follows each file.
+        bytes.pop();
+        Ok(bytes)
+    }
+}
+
+impl Drop for TreeInCommit {
+    fn drop(&mut self) {
+        // It only waits for the next request; without a parent that waits for it, it would stay a zombie.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn broken(reply: &str) -> Problem {
+    Problem::Git {
+        command: "cat-file".to_owned(),
+        detail: format!("unexpected answer `{reply}`"),
+    }
+}

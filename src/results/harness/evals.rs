@@ -1,0 +1,153 @@
+//! Format `evals`: one JSON object an attempt, `{experiment?, eval?, passed, checks?, usage?, durationMs?, …}`.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::ReadError;
+use crate::model::{Check, Reading, ReadingVerdict, Usage};
+use crate::results::json::{self, BadJson};
+
+const INPUT_TOKENS: [&str; 4] = ["inputTokens", "input_tokens", "promptTokens", "prompt_tokens"];
+const OUTPUT_TOKENS: [&str; 4] = [
+    "outputTokens",
+    "output_tokens",
+    "completionTokens",
+    "completion_tokens",
+];
+const COST: [&str; 5] = ["costUsd", "costUSD", "cost_usd", "totalCostUsd", "total_cost_usd"];
+/// Names of a duration, with how many of its units are a second.
+const DURATIONS: [(&str, f64); 4] = [
+    ("durationMs", 1000.0),
+    ("duration_ms", 1000.0),
+    ("durationSeconds", 1.0),
+    ("duration_seconds", 1.0),
+];
+
+/// The document of a result, which is an object.
+pub(super) fn parse(text: &str) -> Result<Map<String, Value>, BadJson> {
+    json::parse::<Document>(text).map(|document| document.0)
+}
+
+/// `passed` alone decides: absent is failed, and anything but true or false is no result. What else cannot be read is
+/// left out of the reading and stays in the document, for a grade is never lost to the words around it.
+pub(super) fn read(document: Map<String, Value>) -> Result<Reading, ReadError> {
+    let verdict = match document.get("passed") {
+        Some(Value::Bool(true)) => ReadingVerdict::Passed,
+        Some(Value::Bool(false)) | None => ReadingVerdict::Failed,
+        Some(other) => return Err(ReadError::Passed(shown(other))),
+    };
+    Ok(Reading {
+        verdict,
+        checks: checks(document.get("checks")),
+        score: None,
+        usage: usage(&document),
+        seconds: DURATIONS
+            .iter()
+            .find_map(|(name, units)| Some(amount(document.get(*name)?)? / units)),
+        error: error(document.get("error")),
+        throttled: document.get("throttled") == Some(&Value::Bool(true)),
+        document: Some(Value::Object(document)),
+    })
+}
+
+/// A value in a message: its text where that is short.
+pub(super) fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Number(number) => format!("the number {}", json::excerpt(&number.to_string(), 0)),
+        Value::String(text) => format!("the text `{}`", json::excerpt(text, 0)),
+        other => kind(other).to_owned(),
+    }
+}
+
+/// What a value is, in words.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn checks(checks: Option<&Value>) -> Vec<Check> {
+    let Some(Value::Array(checks)) = checks else {
+        return Vec::new();
+    };
+    checks
+        .iter()
+        .enumerate()
+        .filter_map(|(position, check)| {
+            let name = check["name"].as_str().filter(|name| !name.trim().is_empty());
+            Some(Check {
+                passed: check["passed"].as_bool()?,
+                name: name.map_or_else(|| format!("check {}", position + 1), str::to_owned),
+                notes: check["notes"].as_str().map(str::to_owned),
+            })
+        })
+        .collect()
+}
+
+fn usage(document: &Map<String, Value>) -> Option<Usage> {
+    let usage = document.get("usage").unwrap_or(&Value::Null);
+    let tokens = |names: &[&str]| names.iter().find_map(|name| usage[*name].as_u64());
+    // Some harnesses report the cost beside the tokens, not with them.
+    let cost = COST
+        .iter()
+        .find_map(|name| amount(&usage[*name]).or_else(|| amount(document.get(*name)?)));
+    let usage = Usage {
+        input_tokens: tokens(&INPUT_TOKENS),
+        output_tokens: tokens(&OUTPUT_TOKENS),
+        cost_usd: cost,
+    };
+    (usage != Usage::default()).then_some(usage)
+}
+
+/// A finite number that is not negative.
+fn amount(value: &Value) -> Option<f64> {
+    value
+        .as_f64()
+        .filter(|amount| amount.is_finite() && *amount >= 0.0)
+}
+
+fn error(error: Option<&Value>) -> Option<String> {
+    match error? {
+        Value::String(text) => Some(text.clone()),
+        Value::Object(error) => error.get("message")?.as_str().map(str::to_owned),
+        _ => None,
+    }
+    .filter(|text| !text.trim().is_empty())
+}
+
+/// An object that gives `passed` at most once: two verdicts are none.
+struct Document(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Document {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct DocumentVisitor;
+        impl<'de> Visitor<'de> for DocumentVisitor {
+            type Value = Document;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object with `passed`")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Document, A::Error> {
+                let mut document = Map::new();
+                while let Some((key, value)) = map.next_entry::<String, Value>()? {
+                    if key == "passed" && document.contains_key(&key) {
+                        return Err(A::Error::custom("`passed` is given twice"));
+                    }
+                    document.insert(key, value);
+                }
+                Ok(Document(document))
+            }
+        }
+        from.deserialize_map(DocumentVisitor)
+    }
+}
