@@ -1,1 +1,4 @@
 //! The integration tests.
+
+#[cfg(unix)]
+mod local;
