@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // An attempt's supervisor is this same program; it must cost nothing to start.
-    if let Some(code) = evalwave::sandbox::supervisor::dispatch() {
-        return code;
+    // Before anything else: this path runs once for every command in a local sandbox.
+    #[cfg(unix)]
+    if let Some(arguments) = evalwave::sandbox::supervisor::invoked(std::env::args_os()) {
+        return evalwave::sandbox::supervisor::main(arguments);
     }
     ExitCode::from(evalwave::cli::run().code())
 }

@@ -1,8 +1,8 @@
 //! The integration tests: one binary, so that it links once.
 
 mod docs;
-mod fixture;
 mod layers;
+#[cfg(unix)]
 mod local;
 mod run;
 mod schemas;
