@@ -6,7 +6,7 @@ mod context;
 mod plan;
 mod progress;
 mod recorder;
-mod report;
+mod render;
 mod run;
 mod schema;
 mod sources;
@@ -16,6 +16,7 @@ use std::io::Write as _;
 use clap::Parser as _;
 
 use crate::model::ExitCode;
+use crate::report;
 use arguments::{Arguments, Subcommand};
 use context::Context;
 
@@ -58,9 +59,14 @@ fn dispatch(arguments: Arguments, context: &Context) -> Result<ExitCode, Failure
         Subcommand::Plan(arguments) => plan::plan(&arguments, context),
         Subcommand::Run(arguments) => run::run(&arguments, context),
         Subcommand::Compare(arguments) => compare::compare(&arguments, context),
-        Subcommand::Report(arguments) => report::report(&arguments, context),
+        Subcommand::Report(arguments) => render::report(&arguments, context),
         Subcommand::Schema(arguments) => schema::schema(&arguments),
     }
+}
+
+/// A document as JSON text.
+fn json(document: &impl serde::Serialize) -> Result<String, Failure> {
+    Ok(report::json(document)?)
 }
 
 /// Prints a result.

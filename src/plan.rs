@@ -3,7 +3,6 @@
 mod concurrency;
 mod document;
 mod glob;
-mod hash;
 mod hint;
 mod labels;
 mod select;
@@ -125,7 +124,7 @@ pub fn build(request: &Request<'_>) -> Result<RunPlan, PlanError> {
         produces: config.attempt.produces,
         selection,
         sandbox: config.sandbox.kind().to_owned(),
-        config_hash: hash::config_hash(config),
+        config_hash: config.hash(),
     })
 }
 

@@ -20,15 +20,15 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::aggregate::{self, Rules};
-use crate::config::{AttemptConfig, RetryConfig};
+use crate::aggregate::{self, ExitRules, Rules};
+use crate::config::{AttemptConfig, Config, Format, RetryConfig};
 use crate::model::event::JOURNAL_SCHEMA;
 use crate::model::{
     AttemptDetails, AttemptId, AttemptRecord, CancelReason, Event, Outcome, Policy, Produces, Run, RunPlan,
 };
 use crate::redact::Redactor;
 use crate::sandbox::{Backend, Sandbox, Workspace};
-use crate::schedule::{Action, AttemptRef, Ended, NotBuiltIn, Pace, PairSpec, Scheduler, Spec, retry_budget};
+use crate::schedule::{Action, AttemptRef, Ended, Pace, PairSpec, Scheduler, Spec, retry_budget};
 use attempt::{TryContext, TryEnd};
 
 /// An event or a directory could not be kept; the text says why.
@@ -57,6 +57,8 @@ pub struct Job {
     pub commit: Option<String>,
     /// What to do.
     pub plan: RunPlan,
+    /// When attempts start, and what a decided pair does with its others.
+    pub pace: Pace,
     /// How one attempt is made.
     pub attempt: AttemptConfig,
     /// Values of `attempt.env-from`.
@@ -71,6 +73,19 @@ pub struct Job {
     pub retry: RetryConfig,
     /// What every sandbox receives.
     pub workspace: Workspace,
+}
+
+/// The parts of the configuration that say what an ending means.
+pub fn rules(config: &Config) -> Rules {
+    let attempt = &config.attempt;
+    let exit = ExitRules { pass: attempt.exit.pass.clone(), fail: attempt.exit.fail.clone() };
+    Rules {
+        exit: (attempt.format == Format::ExitCode).then_some(exit),
+        infra_exit: attempt.infra.exit.clone(),
+        infra_error: attempt.infra.error.clone(),
+        on_timeout: config.on_timeout,
+        owns_time: attempt.command.uses("timeout_sec"),
+    }
 }
 
 /// How long the run waits at its end for sandboxes that are being deleted.
@@ -126,7 +141,7 @@ impl Driver {
         let spec = Spec {
             pairs: pairs.collect(),
             runs: starts_per_pair(plan),
-            pace,
+            pace: job.pace,
             policy: scheduling_policy(plan),
             concurrency: plan.concurrency.value,
             tries: job.retry.tries,
@@ -334,7 +349,7 @@ impl Driver {
     /// All attempts of the pair are kept, so its results can be published.
     fn end_pair(&mut self, pair: usize) {
         let plan = &self.job.plan;
-        let summary = aggregate::pair_summary(&plan.pairs[pair], plan, &self.run.pairs[pair]);
+        let summary = aggregate::summarize_pair(&plan.pairs[pair], plan, &self.run.pairs[pair]);
         let graded = summary.attempts.iter().filter(|attempt| attempt.outcome.is_graded());
         let event = Event::PairEnded {
             pair: plan.pairs[pair].id.clone(),
@@ -424,3 +439,6 @@ fn scheduling_policy(plan: &RunPlan) -> Policy {
         Produces::Pair => Policy::Any,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,8 @@
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, ValueEnum};
 
+use crate::plan::{Globs, LabelGlobs, Shard};
+
 /// Runs the eval suite of an AI agent in parallel sandboxes and says what changed against a baseline.
 #[derive(Debug, Parser)]
 #[command(name = "evalwave", version, propagate_version = true, max_term_width = 100)]
@@ -49,20 +51,20 @@ pub(super) struct SelectionArguments {
     #[arg(long, value_name = "JSON")]
     pub(super) pairs_json: Option<String>,
     /// Only pairs of these experiments (repeatable, comma-separated)
-    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
-    pub(super) experiment: Vec<String>,
+    #[arg(long, value_name = "GLOB")]
+    pub(super) experiment: Vec<Globs>,
     /// Only pairs of these evals (repeatable, comma-separated)
-    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
-    pub(super) eval: Vec<String>,
+    #[arg(long, value_name = "GLOB")]
+    pub(super) eval: Vec<Globs>,
     /// Only pairs with this label (repeatable, comma-separated)
-    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
-    pub(super) label: Vec<String>,
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(super) label: Vec<LabelGlobs>,
     /// Only pairs whose files changed since this commit (see `suite.changed`)
     #[arg(long, value_name = "REF")]
     pub(super) changed_since: Option<String>,
     /// Only part K of N parts that together cover the selection
     #[arg(long, value_name = "K/N")]
-    pub(super) shard: Option<String>,
+    pub(super) shard: Option<Shard>,
     /// Attempts of each pair
     #[arg(long, value_name = "N")]
     pub(super) runs: Option<String>,

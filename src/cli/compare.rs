@@ -1,42 +1,58 @@
 //! `evalwave compare`.
 
-use anyhow::Context as _;
-
 use super::arguments::{CompareArguments, ComparisonFormat};
 use super::context::{self, Context};
-use super::{Failure, print, tell};
-use crate::compare::{self, GateFacts, Options, gates};
-use crate::config::{CompareConfig, parse_gates};
-use crate::model::{ExitCode, Policy, ResultSet};
-use crate::report;
-use crate::results::{self, Place};
+use super::{Failure, json, print, tell};
+use crate::compare::gates::{self, GateFacts};
+use crate::compare::{self, Options};
+use crate::config;
+use crate::config::settings::{self, Given};
+use crate::model::summary::GateResult;
+use crate::model::{ExitCode, Gate};
+use crate::{report, results};
 
 pub(super) fn compare(arguments: &CompareArguments, context: &Context) -> Result<ExitCode, Failure> {
-    let policy: Policy = match &arguments.policy {
-        Some(policy) => policy.parse().context("cannot use --policy")?,
-        None => Policy::default(),
+    let flags = [
+        (settings::POLICY, arguments.policy.as_ref()),
+        (settings::GROUP_BY, arguments.group_by.as_ref()),
+        (settings::FAIL_ON, arguments.fail_on.as_ref()),
+    ];
+    let flags = flags.into_iter().filter_map(|(setting, value)| Some((setting.flag?.to_owned(), value?.clone())));
+    let config = config::load_comparison(None, &Given::new(flags, [], []))?;
+    let read = |sources: &[String]| {
+        results::read_all(sources, &context.current_dir, config.policy, &mut std::io::stdin())
     };
-    let fail_on = parse_gates(arguments.fail_on.as_deref()).context("cannot use --fail-on")?;
-    let baseline = read(&arguments.baseline, policy, context)?;
-    let current = read(&arguments.current, policy, context)?;
-    let CompareConfig { alpha, margin } = CompareConfig::default();
-    let options = Options { alpha, margin, group_by: arguments.group_by.clone(), now: Some(context::now()) };
+    let baseline = read(&arguments.baseline)?;
+    let current = read(&arguments.current)?;
+    let options = Options {
+        alpha: config.compare.alpha,
+        margin: config.compare.margin,
+        group_by: config.report.group_by,
+        now: Some(context::now()),
+    };
     let comparison = compare::compare(&baseline, &current, &options);
-    let found = gates::evaluate(&fail_on, &GateFacts::of_results(&current), Some(&comparison));
     print(&match arguments.format {
-        ComparisonFormat::Text => report::comparison_text(&comparison, context.color),
+        ComparisonFormat::Text => report::comparison_text(&comparison),
         ComparisonFormat::Markdown => report::comparison_markdown(&comparison, report::FILE_LIMIT),
-        ComparisonFormat::Json => report::json(&comparison),
+        ComparisonFormat::Json => json(&comparison)?,
     })?;
+    let facts = GateFacts::of_results(&current);
+    let found = gates::evaluate(&config.fail_on, &facts, Some(&comparison));
     for gate in found.iter().filter(|gate| gate.failed) {
         tell(&format!("gate `{}` failed: {}", gate.gate, gate.why));
     }
-    Ok(gates::exit_code(&found, &GateFacts::of_results(&current)))
+    Ok(exit(&facts, &found))
 }
 
-fn read(sources: &[String], policy: Policy, context: &Context) -> Result<ResultSet, Failure> {
-    let place = Place { directory: context.current_dir.clone(), policy };
-    let sets: Result<Vec<ResultSet>, _> =
-        sources.iter().map(|source| results::read(source, &place, &mut std::io::stdin())).collect();
-    Ok(compare::merge(sets?)?)
+fn exit(facts: &GateFacts, gates: &[GateResult]) -> ExitCode {
+    let incomplete = Gate::Incomplete.to_string();
+    if facts.pass_rate().is_none() {
+        ExitCode::NothingMeasured
+    } else if gates.iter().any(|gate| gate.failed && gate.gate != incomplete) {
+        ExitCode::GateFailed
+    } else if gates.iter().any(|gate| gate.failed) {
+        ExitCode::Incomplete
+    } else {
+        ExitCode::Success
+    }
 }

@@ -51,6 +51,14 @@ impl Context {
         self.environment.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
     }
 
+    /// Variables without which the system's own programs do not run: none but on Windows.
+    pub(super) fn system_variables(&self) -> Vec<(String, String)> {
+        const WINDOWS: [&str; 6] = ["SystemRoot", "SystemDrive", "windir", "ComSpec", "PATHEXT", "ProgramFiles"];
+        let names: &[&str] = if cfg!(windows) { &WINDOWS } else { &[] };
+        let found = names.iter().filter_map(|name| self.environment.get_key_value(*name));
+        found.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
     /// A path of the command line, made absolute.
     pub(super) fn absolute(&self, path: &Utf8Path) -> Utf8PathBuf {
         self.current_dir.join(path)

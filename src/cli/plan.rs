@@ -3,18 +3,17 @@
 use super::arguments::{PlanArguments, TextOrJson};
 use super::context::Context;
 use super::sources::Suite;
-use super::{Failure, print};
+use super::{Failure, json, print};
 use crate::model::ExitCode;
-use crate::plan::PlanDocument;
-use crate::report;
+use crate::{plan as planning, report};
 
 pub(super) fn plan(arguments: &PlanArguments, context: &Context) -> Result<ExitCode, Failure> {
     let suite = Suite::read(&arguments.selection, &[], context)?;
     let plan = suite.plan(&arguments.selection)?;
-    let document = PlanDocument::of(&plan, &suite.config);
+    let document = planning::document(&plan, &suite.config);
     print(&match arguments.format {
         TextOrJson::Text => report::plan::text(&document),
-        TextOrJson::Json => report::json(&document),
+        TextOrJson::Json => json(&document)?,
     })?;
     // An empty suite measures nothing; an empty part of one is what was asked for.
     Ok(if plan.selection.of == 0 { ExitCode::NothingMeasured } else { ExitCode::Success })

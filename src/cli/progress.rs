@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::tell;
 use crate::model::{AttemptId, AttemptRecord, Event, Outcome};
-use crate::report::terminal;
+use crate::report::plain;
 
 /// Shows how far a run has come.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl Progress {
             Event::TryFailed { attempt, try_number, error, .. } => {
                 let line = first_line(&error.message);
                 let text = format!("try {try_number} of {attempt} {}: {line}; trying again", error.class);
-                tell(&format!("{:>width$} {}", "", terminal(&text), width = self.width()));
+                tell(&format!("{:>width$} {}", "", plain(&text), width = self.width()));
             }
             Event::AttemptEnded { pair, record, .. } => {
                 let ended = self.ended.fetch_add(1, Ordering::Relaxed) + 1;
@@ -33,7 +33,7 @@ impl Progress {
                 if record.tries > 0 {
                     let attempt = AttemptId { pair: pair.clone(), index: record.index };
                     let count = format!("{ended}/{}", self.planned);
-                    tell(&format!("{count:>width$} {}", terminal(&ending(&attempt, record)), width = self.width()));
+                    tell(&format!("{count:>width$} {}", plain(&ending(&attempt, record)), width = self.width()));
                 }
             }
             _ => {}

@@ -11,36 +11,38 @@ use super::context::{self, Context};
 use super::progress::Progress;
 use super::recorder::Recording;
 use super::sources::Suite;
-use super::{Failure, print, tell};
-use crate::compare::{self, GateFacts, Options, gates};
-use crate::config::settings::Setting;
+use super::{Failure, json, print, tell};
+use crate::aggregate::Facts;
+use crate::compare::gates::{self, GateFacts};
+use crate::compare::{self, Options};
+use crate::config::settings;
 use crate::config::{BaselineConfig, Config, SandboxConfig, SecretConfig};
-use crate::model::{ExitCode, ResultSet, Run, RunPlan, Summary};
+use crate::model::{ExitCode, Gate, ResultSet, Run, RunPlan, Summary};
 use crate::redact::{MIN_SECRET, Redactor};
-use crate::results::{self, Place};
 use crate::runner::{self, Job};
-use crate::sandbox::local::{LocalBackend, LocalOptions};
-use crate::sandbox::{Backend, Workspace, supervisor};
+use crate::sandbox::local::{LocalBackend, LocalOptions, harden_self};
+use crate::sandbox::{Backend, Workspace};
+use crate::schedule::Pace;
 use crate::store::{self, RunDir};
-use crate::{aggregate, catalog, report};
+use crate::{aggregate, catalog, report, results};
 
 /// Where runs go that are not told where.
 const OUTPUT_ROOT: &str = "evalwave-out";
 
 pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCode, Failure> {
     let more = [
-        (Setting::Baseline, arguments.baseline.as_deref()),
-        (Setting::FailOn, arguments.fail_on.as_deref()),
+        (settings::BASELINE, arguments.baseline.as_deref()),
+        (settings::FAIL_ON, arguments.fail_on.as_deref()),
     ];
     let suite = Suite::read(&arguments.selection, &more, context)?;
     let plan = suite.plan(&arguments.selection)?;
     let secrets = secrets(&suite.config, context)?;
-    let baseline = baseline(&suite, context)?;
+    let baseline = baseline(&suite)?;
     let started_at = context::now();
     let run_id = context::new_run_id(started_at);
     let output = Output::of(arguments, &run_id, context);
     let job = job(&suite, plan, secrets, run_id, started_at, &output, context)?;
-    supervisor::harden_self();
+    harden_self();
     let backend = backend(&suite, &job, context)?;
     let directory =
         RunDir::create(&output.directory, arguments.overwrite, &job.plan, &suite.config.attempt.publish)?;
@@ -52,10 +54,10 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
     let run = drive(Arc::new(job), backend, &recording)?;
     let skipped = arguments.selection.changed_since.is_some() && run.plan.pairs.is_empty() && run.plan.selection.of > 0;
     let (summary, exit) = conclude(&run, &suite.config, baseline, skipped);
-    keep(&recording.directory, &summary);
+    keep(&recording.directory, &summary)?;
     print(&match arguments.format {
         TextOrJson::Text => report::text(&summary, context.color),
-        TextOrJson::Json => report::json(&summary),
+        TextOrJson::Json => json(&summary)?,
     })?;
     tell(&format!("results in {}", output.shown));
     Ok(exit)
@@ -126,18 +128,17 @@ fn secrets(config: &Config, context: &Context) -> Result<Vec<(String, String)>, 
 }
 
 /// Read before the run, so that a broken baseline costs nothing.
-fn baseline(suite: &Suite, context: &Context) -> Result<Result<ResultSet, String>, Failure> {
+fn baseline(suite: &Suite) -> Result<Result<ResultSet, String>, Failure> {
     match &suite.config.baseline {
         BaselineConfig::None => Ok(Err("no baseline was asked for".to_owned())),
         BaselineConfig::Auto => {
             Ok(Err("no baseline: name one with `baseline` or --baseline".to_owned()))
         }
         BaselineConfig::Sources(sources) => {
-            // A flag's path starts where the user is, the file's where the file is.
-            let place = Place { directory: suite.baseline_root(context), policy: suite.config.policy };
-            let sets: Result<Vec<ResultSet>, _> =
-                sources.iter().map(|source| results::read(source, &place, &mut std::io::stdin())).collect();
-            Ok(Ok(compare::merge(sets.context("cannot read the baseline")?)?))
+            // Recorded verdicts stand; attempts that are known one by one are decided as this run's are.
+            let policy = Some(suite.config.policy);
+            let read = results::read_all(sources, &suite.root, policy, &mut std::io::stdin());
+            Ok(Ok(read.context("cannot read the baseline")?))
         }
     }
 }
@@ -163,7 +164,8 @@ fn job(
         redactor: Redactor::new(secrets.iter().map(|(_, value)| value.as_str())),
         env: env.collect(),
         secrets,
-        on_timeout: config.on_timeout,
+        rules: runner::rules(config),
+        pace: Pace::new(plan.strategy, plan.on_pass)?,
         retry: config.retry,
         workspace: Workspace { root: suite.root.clone(), files },
         attempt: config.attempt.clone(),
@@ -175,11 +177,14 @@ fn backend(suite: &Suite, job: &Job, context: &Context) -> Result<Arc<dyn Backen
     let SandboxConfig::Local(local) = &suite.config.sandbox;
     let options = LocalOptions {
         run_id: job.run_id.clone(),
-        temp_dir: context.temp_dir.clone(),
+        temporary: context.temp_dir.clone(),
         program: context.program.clone(),
-        environment: context.environment.clone(),
+        path: context.environment.get("PATH").cloned(),
+        home: context.environment.get("HOME").map(Utf8PathBuf::from),
+        lang: context.environment.get("LANG").cloned(),
+        system: context.system_variables(),
     };
-    Ok(Arc::new(LocalBackend::new(local, options, &job.workspace)?))
+    Ok(Arc::new(LocalBackend::new(local, options, &job.workspace.root)?))
 }
 
 /// Runs the plan, SIGINT and SIGTERM cancelling it.
@@ -243,15 +248,23 @@ fn conclude(
     }
     summary.gates =
         gates::evaluate(&config.fail_on, &GateFacts::of_summary(&summary), summary.comparison.as_ref());
-    let (conclusion, exit) = aggregate::conclude(&summary, run.cancelled, skipped, &config.fail_on);
+    let incomplete = Gate::Incomplete.to_string();
+    let facts = Facts {
+        totals: &summary.totals,
+        cancelled: run.cancelled,
+        skipped,
+        fail_on: &config.fail_on,
+        gate_failed: summary.gates.iter().any(|gate| gate.failed && gate.gate != incomplete),
+    };
+    let (conclusion, exit) = aggregate::conclude(facts);
     summary.run.conclusion = conclusion;
     (summary, exit)
 }
 
 /// Writes the documents of the whole run; what cannot be written is said, and what was printed stands.
-fn keep(directory: &RunDir, summary: &Summary) {
+fn keep(directory: &RunDir, summary: &Summary) -> Result<(), Failure> {
     let documents = [
-        (store::SUMMARY_FILE, report::json(summary)),
+        (store::SUMMARY_FILE, json(summary)?),
         ("report.md", report::markdown(summary, report::FILE_LIMIT)),
     ];
     for (name, text) in documents {
@@ -259,4 +272,5 @@ fn keep(directory: &RunDir, summary: &Summary) {
             tell(&format!("warning: {:#}", anyhow::Error::from(error)));
         }
     }
+    Ok(())
 }

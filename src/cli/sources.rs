@@ -7,10 +7,10 @@ use super::Failure;
 use super::arguments::SelectionArguments;
 use super::context::Context;
 use crate::catalog;
-use crate::config::settings::Setting;
-use crate::config::{self, Config, Given, SandboxConfig, Source};
+use crate::config::settings::{self, Given, Setting};
+use crate::config::{self, Config, SandboxConfig, Source};
 use crate::model::{Pair, RunPlan};
-use crate::plan::{self, Request, Select, Shard};
+use crate::plan::{self, Globs, Request, Select};
 use crate::sandbox::local;
 
 /// Where a configuration is looked for.
@@ -32,19 +32,10 @@ impl Suite {
         context: &Context,
     ) -> Result<Self, Failure> {
         let given = given(selection, more, context);
-        let file = find_config(selection.config.as_deref(), context)?;
-        let source = file
-            .as_ref()
-            .map(|(path, name)| -> anyhow::Result<Source> {
-                let bytes = fs_err::read(path).context("cannot read the configuration")?;
-                Ok(Source { name: name.to_string(), bytes })
-            })
-            .transpose()?;
-        let config = config::load(source.as_ref(), &given)?;
-        let root = match &file {
-            Some((path, _)) => root_of(path),
-            None => context.current_dir.clone(),
-        };
+        let (path, name) = find_config(selection.config.as_deref(), context)?;
+        let bytes = fs_err::read(&path).context("cannot read the configuration")?;
+        let config = config::load(Some(&Source { name: name.as_str(), bytes: &bytes }), &given)?;
+        let root = root_of(&path);
         let pairs = catalog::pairs(&config.suite, &root, &mut std::io::stdin())?;
         Ok(Self { config, root, pairs })
     }
@@ -57,21 +48,25 @@ impl Suite {
             .map(|reference| catalog::changed_files(&self.root, reference))
             .transpose()?;
         let select = Select {
-            experiments: selection.experiment.clone(),
-            evals: selection.eval.clone(),
-            labels: selection.label.iter().map(|label| label.parse()).collect::<Result<_, _>>()?,
+            experiments: globs(&selection.experiment),
+            evals: globs(&selection.eval),
+            labels: selection.label.iter().flat_map(|labels| labels.0.clone()).collect(),
             changed,
-            shard: selection.shard.as_deref().map(str::parse::<Shard>).transpose()?,
+            shard: selection.shard,
         };
         let SandboxConfig::Local(local) = &self.config.sandbox;
         let request = Request {
             config: &self.config,
             pairs: &self.pairs,
             select: &select,
-            capacity: local::capacity(local).running.map(|limit| (limit.value, limit.reason)),
+            capacity: local::capacity_here(local).running.map(|limit| (limit.value, limit.reason)),
         };
         Ok(plan::build(&request)?)
     }
+}
+
+fn globs(lists: &[Globs]) -> Vec<String> {
+    lists.iter().flat_map(|list| list.0.clone()).collect()
 }
 
 fn given(
@@ -80,34 +75,35 @@ fn given(
     context: &Context,
 ) -> Given {
     let flags = [
-        (Setting::Pairs, selection.pairs.as_deref()),
-        (Setting::PairsJson, selection.pairs_json.as_deref()),
-        (Setting::Runs, selection.runs.as_deref()),
-        (Setting::Strategy, selection.strategy.as_deref()),
-        (Setting::ParallelAttempts, selection.parallel_attempts.as_deref()),
-        (Setting::Concurrency, selection.concurrency.as_deref()),
-        (Setting::Timeout, selection.timeout.as_deref()),
-        (Setting::Sandbox, selection.sandbox.as_deref()),
+        (settings::PAIRS, selection.pairs.as_deref()),
+        (settings::PAIRS_JSON, selection.pairs_json.as_deref()),
+        (settings::RUNS, selection.runs.as_deref()),
+        (settings::STRATEGY, selection.strategy.as_deref()),
+        (settings::PARALLEL_ATTEMPTS, selection.parallel_attempts.as_deref()),
+        (settings::CONCURRENCY, selection.concurrency.as_deref()),
+        (settings::TIMEOUT, selection.timeout.as_deref()),
+        (settings::SANDBOX, selection.sandbox.as_deref()),
     ];
-    let flags = flags.iter().chain(more).filter_map(|(setting, value)| Some((*setting, (*value)?.to_owned())));
-    Given::new(flags.collect(), &context.environment)
+    let flags = flags.iter().chain(more);
+    let flags = flags.filter_map(|(setting, value)| Some((setting.flag?.to_owned(), (*value)?.to_owned())));
+    Given::new(flags, [], context.environment.clone())
 }
 
 /// The configuration's path, and its name as the user knows it.
 fn find_config(
     named: Option<&Utf8Path>,
     context: &Context,
-) -> Result<Option<(Utf8PathBuf, Utf8PathBuf)>, Failure> {
+) -> Result<(Utf8PathBuf, Utf8PathBuf), Failure> {
     if let Some(named) = named {
         let path = context.absolute(named);
         if !path.is_file() {
             return Err(anyhow!("cannot find the configuration `{named}`").into());
         }
-        return Ok(Some((path, named.to_owned())));
+        return Ok((path, named.to_owned()));
     }
     let found = CONFIG_FILES.iter().map(Utf8Path::new).find(|name| context.absolute(name).is_file());
     match found {
-        Some(name) => Ok(Some((context.absolute(name), name.to_owned()))),
+        Some(name) => Ok((context.absolute(name), name.to_owned())),
         None => Err(anyhow!(
             "cannot find a configuration: neither `{}` nor `{}` is in `{}`\nwrite one, or name it with --config",
             CONFIG_FILES[0],

@@ -1,12 +1,14 @@
 //! Text with placeholders: `{experiment}`, `{eval}`, `{attempt}`, `{runs}`, `{timeout_sec}`, `{<label>}`. It does not
 //! know which of them have a value.
 
+mod path;
 mod shell;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::CommandLine;
+pub use path::PathGlob;
 
 /// Placeholders that every attempt has a value for; any other name is a label's.
 pub const BUILT_IN_PLACEHOLDERS: [&str; 5] = ["experiment", "eval", "attempt", "runs", "timeout_sec"];

@@ -41,34 +41,6 @@ pub fn read_attempt(format: Format, bytes: &[u8]) -> Result<Reading, ReadError> 
     }
 }
 
-/// What is published of a pair: its harness's own document, every key as it was, but for `passed` and `attempts`.
-///
-/// Numbers keep their digits; an exponent is written `e+5`, however the harness wrote it.
-/// Where there is no such document (`None`, or anything but an object), it is one of ours: experiment, eval, passed,
-/// attempts, checks. `attempts` is the number of attempts that gave a result.
-pub fn publish_document(
-    document: Option<&Value>,
-    pair: &PairId,
-    passed: bool,
-    attempts: u32,
-    checks: &[Check],
-) -> Value {
-    let Some(Value::Object(document)) = document else {
-        return json!({
-            "experiment": pair.experiment,
-            "eval": pair.eval,
-            "passed": passed,
-            "attempts": attempts,
-            "checks": checks,
-        });
-    };
-    let mut document: Map<String, Value> = document.clone();
-    // Inserting at a key that is there keeps its place.
-    document.insert("passed".to_owned(), passed.into());
-    document.insert("attempts".to_owned(), attempts.into());
-    Value::Object(document)
-}
-
 /// Reads a format that the content itself tells; the error says what was seen.
 fn recognise(text: &str) -> Result<Reading, ReadError> {
     let start = text.trim_ascii_start();

@@ -72,7 +72,7 @@ impl TryEnd {
         record.error = Some(error);
         record.tries = 1;
         Self {
-            records: vec![(record, AttemptDetails::defailure())],
+            records: vec![(record, AttemptDetails::default())],
             sandbox: None,
             reusable: false,
             retry: false,
@@ -108,9 +108,9 @@ impl TryContext {
         let started = Instant::now();
         let mut life = Life {
             sandbox: self.kept.take(),
-            phases: Phases::defailure(),
+            phases: Phases::default(),
             boot: None,
-            details: AttemptDetails::defailure(),
+            details: AttemptDetails::default(),
             started,
         };
         let (_never, keep_open) = oneshot::channel();
@@ -167,12 +167,12 @@ impl TryContext {
         let paths = collect::Paths::of(&self.job.attempt, values)
             .map_err(|error| failure(Phase::Collect, ErrorClass::Collect, error.to_string()))?;
         let sandbox = life.sandbox.as_mut().ok_or_else(sandbox_gone)?;
-        if let Some(pattern) = &paths.result_pattern {
+        if let Some(result) = &paths.result {
             // An old result, also one that came with the workspace, is never this attempt's.
-            within(limits.provision, Phase::Upload, sandbox.remove(pattern)).await?;
+            within(limits.provision, Phase::Upload, sandbox.remove(&result.pattern)).await?;
         }
         let limit = self.job.attempt.timeout + self.job.attempt.grace;
-        let command = self.command(&self.job.attempt.command, values, true)?;
+        let command = self.command(&self.job.attempt.command, values, Phase::Command)?;
         let begun = Instant::now();
         let end = match run_command(sandbox.as_mut(), &command, log, limit).await? {
             Some(Exit::Code(code)) => CommandEnd::Code(code),
@@ -227,7 +227,7 @@ impl TryContext {
         ];
         for (phase, template, class) in steps {
             let Some(template) = template else { continue };
-            let command = self.command(template, values, phase == Phase::Boot)?;
+            let command = self.command(template, values, phase)?;
             let sandbox = life.sandbox.as_mut().ok_or_else(sandbox_gone)?;
             let begun = Instant::now();
             let exit = run_command(sandbox.as_mut(), &command, log, attempt.phases.setup).await?;
@@ -243,13 +243,15 @@ impl TryContext {
         Ok(())
     }
 
-    fn command(&self, template: &CommandTemplate, values: &Values, secrets: bool) -> Result<Command, Failure> {
+    fn command(&self, template: &CommandTemplate, values: &Values, phase: Phase) -> Result<Command, Failure> {
         let unknown = |error: crate::config::template::UnknownPlaceholder| {
             failure(Phase::Command, ErrorClass::Exec, error.to_string())
         };
         Ok(Command {
             line: template.render(values).map_err(unknown)?,
-            env: environment::variables(&self.job, values, self.try_number, secrets).map_err(unknown)?,
+            env: environment::variables(&self.job, values, self.try_number, phase != Phase::Setup).map_err(unknown)?,
+            // What boot starts serves the attempts after it.
+            keeps_daemons: phase == Phase::Boot,
         })
     }
 
@@ -285,7 +287,7 @@ impl TryContext {
         let records = graded.into_iter().zip(self.id.index..).map(|((judgement, reading), index)| {
             let reading = reading.as_deref();
             let id = AttemptId { pair: self.id.pair.clone(), index };
-            let checks = reading.map(|reading| reading.checks.clone()).unwrap_or_defailure();
+            let checks = reading.map(|reading| reading.checks.clone()).unwrap_or_default();
             let failed = checks.iter().filter(|check| !check.passed).map(|check| check.name.clone());
             let record = AttemptRecord {
                 index,
@@ -379,7 +381,7 @@ fn throttled_delay(tries: u32) -> Duration {
 }
 
 fn past_limit(phase: Phase, limit: Duration) -> String {
-    format!("{phase} took longer than its limit of {}", crate::config::value::duration_text(limit))
+    format!("{phase} took longer than its limit of {}", crate::report::words::duration(limit.as_secs_f64()))
 }
 
 fn failure(phase: Phase, class: ErrorClass, message: String) -> Failure {

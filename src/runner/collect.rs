@@ -16,6 +16,7 @@ use crate::aggregate::{Failure, Found as FoundResult};
 use crate::config::template::{PathGlob, UnknownPlaceholder, Values};
 use crate::config::{AttemptConfig, Format};
 use crate::model::{ErrorClass, Phase, Produces, Reading};
+use crate::plan;
 use crate::redact::Redactor;
 use crate::results::harness::read_attempt;
 use crate::sandbox::Sandbox;
@@ -43,7 +44,7 @@ pub(super) struct Paths {
 impl Paths {
     /// Fills in an attempt's values.
     pub(super) fn of(attempt: &AttemptConfig, values: &Values) -> Result<Self, UnknownPlaceholder> {
-        let result = attempt.result.as_ref().map(|result| result.render_glob(values)).transpose()?;
+        let result = attempt.result.as_ref().map(|result| result.render_path(values)).transpose()?;
         let keep = attempt.keep.as_ref().map(|keep| keep.path.render(values)).transpose()?;
         Ok(Self { result, keep: keep.map(Utf8PathBuf::from) })
     }

@@ -8,7 +8,7 @@ use crate::model::AttemptId;
 
 /// The values of placeholders for one attempt.
 pub(super) fn values(job: &Job, pair: usize, id: &AttemptId) -> Values {
-    let mut values = Values::of_attempt(&job.plan.pairs[pair], id.index, job.plan.runs);
+    let mut values = Values::of_attempt(&job.plan.pairs[pair], id, job.plan.runs);
     values.0.insert("timeout_sec".to_owned(), whole_seconds(job.attempt.timeout).to_string());
     values
 }

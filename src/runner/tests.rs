@@ -13,7 +13,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{Job, RecordError, Recorder, run};
-use crate::config::{CommandLine, Config, Given, Source, load};
+use crate::config::settings::Given;
+use crate::config::{CommandLine, Config, Source, load};
 use crate::model::{
     AttemptId, Boot, CancelReason, ErrorClass, Event, Labels, Outcome, Pair, PairId, Run, Verdict,
 };
@@ -22,6 +23,7 @@ use crate::redact::Redactor;
 use crate::sandbox::{
     Backend, Capacity, Command, Exit, Sandbox, SandboxError, SandboxSpec, Workspace,
 };
+use crate::schedule::Pace;
 use crate::{aggregate, runner};
 
 /// What a try does in the scripted engine.
@@ -194,7 +196,7 @@ fn config(more: &str) -> Config {
     let text = format!(
         "version: 1\nsuite: {{ name: t, pairs: [] }}\nattempt:\n  command: agent {{eval}}\n  result: result.json\n  timeout: 60s\n  grace: 5s\n{more}\n"
     );
-    let source = Source { name: "evalwave.yml".into(), bytes: text.into_bytes() };
+    let source = Source { name: "evalwave.yml", bytes: text.as_bytes() };
     load(Some(&source), &Given::default()).unwrap()
 }
 
@@ -235,6 +237,7 @@ async fn finish(config: &Config, pairs: usize, engine: Engine, cancel: Cancellat
         secrets: Vec::new(),
         redactor: Redactor::default(),
         rules: runner::rules(config),
+        pace: Pace::new(config.strategy, config.on_pass).unwrap(),
         retry: config.retry,
         workspace: Workspace { root: "/".into(), files: Vec::new() },
     };
@@ -243,7 +246,7 @@ async fn finish(config: &Config, pairs: usize, engine: Engine, cancel: Cancellat
         Arc::new(Memory { directory: TempDir::new().unwrap(), events: std::sync::Mutex::new(Vec::new()) });
     let begun = tokio::time::Instant::now();
     let run =
-        run(Arc::new(job), Arc::clone(&engine) as _, Arc::clone(&memory) as _, cancel).await.unwrap();
+        run(Arc::new(job), Arc::clone(&engine) as _, Arc::clone(&memory) as _, cancel).await;
     let events = memory.events.lock().unwrap().clone();
     Done { run, seconds: begun.elapsed().as_secs(), engine, events }
 }

@@ -98,16 +98,9 @@ impl LocalBackend {
         }
         let directory = RunDirectory::new(&options.temporary, &options.run_id);
         let mode = Mode::new(config, source, &directory, options.for_git())?;
-        #[cfg(unix)]
-        let (open_files, most_files) = capacity::raise_open_files();
-        #[cfg(not(unix))]
-        let (open_files, most_files) = (None, None);
-        let machine = Machine {
-            memory: capacity::memory_available(),
-            open_files: most_files,
-        };
+        let (capacity, open_files) = measure(config);
         Ok(Self {
-            capacity: capacity::capacity(machine, config.memory_per_attempt),
+            capacity,
             run: Arc::new(Run {
                 config: config.clone(),
                 options,
@@ -118,6 +111,24 @@ impl LocalBackend {
             }),
         })
     }
+}
+
+/// What this machine can take at once. Raises this process's limit on open files as far as it goes.
+pub fn capacity_here(config: &LocalConfig) -> Capacity {
+    measure(config).0
+}
+
+/// The capacity, and the soft limit on open files that commands get.
+fn measure(config: &LocalConfig) -> (Capacity, Option<u64>) {
+    #[cfg(unix)]
+    let (open_files, most_files) = capacity::raise_open_files();
+    #[cfg(not(unix))]
+    let (open_files, most_files) = (None, None);
+    let machine = Machine {
+        memory: capacity::memory_available(),
+        open_files: most_files,
+    };
+    (capacity::capacity(machine, config.memory_per_attempt), open_files)
 }
 
 /// Keeps other processes of this user, attempts among them, from reading this process's memory and environment, where

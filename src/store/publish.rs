@@ -4,11 +4,11 @@ use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use serde::Deserialize;
 
-use super::{ATTEMPT_FILE, KEPT_DIR, RESULT_FILE, StoreError, remove, to_json, write_atomically};
+use super::{ATTEMPT_FILE, KEPT_DIR, RESULT_FILE, StoreError, remove, write_atomically};
 use crate::aggregate::publish_document;
 use crate::config::template::Values;
 use crate::config::{PublishConfig, PublishWhat};
-use crate::model::{AttemptDetails, AttemptRecord, Outcome, PlannedPair, Verdict};
+use crate::model::{AttemptDetails, AttemptId, AttemptRecord, Outcome, PlannedPair, Verdict};
 
 /// What is to be published of one pair.
 pub(super) struct Job {
@@ -54,20 +54,20 @@ impl Job {
         let from = self.run_dir.join("attempts").join(self.pair.id.directory()).join(index.to_string());
         let file: AttemptFile = read_json(&from.join(ATTEMPT_FILE))?;
         let result = from.join(RESULT_FILE);
-        let document: Option<serde_json::Value> =
-            if result.is_file() { read_json(&result).map(Some)? } else { None };
+        let document = if result.is_file() { Some(fs::read_to_string(&result)?) } else { None };
         // Alone, the document stands for the pair; among all, each stands for itself.
         let (passed, attempts) = match self.config.what {
             PublishWhat::Representative => (self.verdict == Verdict::Pass, self.graded.len()),
             PublishWhat::All => (file.attempt.outcome == Outcome::Passed, 1),
         };
         let document = publish_document(
-            document.as_ref(),
+            document.as_deref(),
             &self.pair.id,
             passed,
             u32::try_from(attempts).unwrap_or(u32::MAX),
             &file.details.checks,
-        );
+        )
+        .map_err(|error| StoreError::Io(error.into()))?;
         let target = into.join(self.file(index)?);
         let kept = from.join(KEPT_DIR);
         if kept.is_dir() {
@@ -77,11 +77,12 @@ impl Job {
         if let Some(parent) = target.parent() {
             fs::create_dir_all(parent)?;
         }
-        write_atomically(&target, to_json(&document).as_bytes())
+        write_atomically(&target, document.as_bytes())
     }
 
     fn file(&self, index: u32) -> Result<Utf8PathBuf, StoreError> {
-        let values = Values::of_attempt(&self.pair, index, self.runs).as_file_names();
+        let attempt = AttemptId { pair: self.pair.id.clone(), index };
+        let values = Values::of_attempt(&self.pair, &attempt, self.runs).as_file_names();
         let name = self.config.file.render(&values);
         name.map(Utf8PathBuf::from).map_err(|error| StoreError::Io(std::io::Error::other(error)))
     }

@@ -2,7 +2,7 @@
 
 use super::arguments::{ComparisonFormat, ReportArguments};
 use super::context::Context;
-use super::{Failure, print, tell};
+use super::{Failure, json, print, tell};
 use crate::aggregate;
 use crate::model::{ExitCode, Summary};
 use crate::report;
@@ -13,7 +13,7 @@ pub(super) fn report(arguments: &ReportArguments, context: &Context) -> Result<E
     print(&match arguments.format {
         ComparisonFormat::Text => report::text(&summary, context.color),
         ComparisonFormat::Markdown => report::markdown(&summary, report::FILE_LIMIT),
-        ComparisonFormat::Json => report::json(&summary),
+        ComparisonFormat::Json => json(&summary)?,
     })?;
     Ok(ExitCode::Success)
 }
