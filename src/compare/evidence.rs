@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::stats::{Count, Stratum};
 use crate::model::comparison::{Level, NotComparable};
-use crate::model::{Labels, Outcome, PairId, PairResult, ResultSet, Sample, Verdict};
+use crate::model::{Outcome, PairId, PairResult, ResultSet, Sample, Verdict};
 
 /// A pair with a firm verdict and evidence on both sides.
 #[derive(Clone, Copy, Debug)]
@@ -29,10 +29,10 @@ impl<'a> Compared<'a> {
 
     /// The values of a label: this run's, or the baseline's where this run has none.
     pub(super) fn label_values(&self, name: &str) -> &'a [String] {
-        let of = |labels: &'a Labels| labels.values(name);
-        Some(of(&self.current.labels))
-            .filter(|values| !values.is_empty())
-            .unwrap_or_else(|| of(&self.baseline.labels))
+        match self.current.labels.values(name) {
+            [] => self.baseline.labels.values(name),
+            values => values,
+        }
     }
 }
 
@@ -53,12 +53,13 @@ pub(super) fn gather<'a>(baseline: &'a ResultSet, current: &'a ResultSet) -> Evi
         baseline.pairs.iter().map(|pair| (&pair.id, pair)).collect();
     let (mut firm, mut not_comparable, mut added) = (Vec::new(), Vec::new(), Vec::new());
     for now in &current.pairs {
-        match only_before.remove(&now.id) {
-            None => added.push(&now.id),
-            Some(before) => match why_not_firm(before, now) {
-                Some(reason) => not_comparable.push(not_comparable_pair(&now.id, reason)),
-                None => firm.push((before, now)),
-            },
+        let Some(before) = only_before.remove(&now.id) else {
+            added.push(&now.id);
+            continue;
+        };
+        match both(check_firm(before), check_firm(now)) {
+            Ok(_) => firm.push((before, now)),
+            Err(reason) => not_comparable.push(not_comparable_pair(&now.id, reason)),
         }
     }
     let mut removed: Vec<&PairId> = only_before.into_keys().collect();
@@ -68,34 +69,16 @@ pub(super) fn gather<'a>(baseline: &'a ResultSet, current: &'a ResultSet) -> Evi
         0
     };
 
-    let every_attempt_before = ran_every_attempt(firm.iter().map(|pair| pair.0), baseline.runs);
-    let every_attempt_now = ran_every_attempt(firm.iter().map(|pair| pair.1), current.runs);
-    let same_meaning = differing(baseline.policy, current.policy).is_none()
-        && differing(baseline.runs, current.runs).is_none();
-    let level = if every_attempt_before && every_attempt_now {
-        Level::Attempts
-    } else if same_meaning {
-        Level::Verdicts
-    } else {
-        Level::FirstAttempts
-    };
+    let sampling = Sampling::new(&firm, baseline, current);
     let mut compared = Vec::with_capacity(firm.len());
     for (before, now) in firm {
-        let samples_before = samples(before, level, every_attempt_before);
-        let samples_now = samples(now, level, every_attempt_now);
-        match (samples_before, samples_now) {
-            (Ok(before_count), Ok(now_count)) => compared.push(Compared {
+        match sampling.stratum(before, now) {
+            Ok(stratum) => compared.push(Compared {
                 baseline: before,
                 current: now,
-                stratum: Stratum {
-                    before: before_count,
-                    now: now_count,
-                },
+                stratum,
             }),
-            (before_count, now_count) => {
-                let reason = both_reasons(before_count.err(), now_count.err());
-                not_comparable.extend(reason.map(|reason| not_comparable_pair(&now.id, reason)));
-            }
+            Err(reason) => not_comparable.push(not_comparable_pair(&now.id, reason)),
         }
     }
     compared.sort_by_key(Compared::id);
@@ -103,7 +86,7 @@ pub(super) fn gather<'a>(baseline: &'a ResultSet, current: &'a ResultSet) -> Evi
     added.sort();
     removed.sort();
     Evidence {
-        level,
+        level: sampling.level,
         compared,
         not_comparable,
         added,
@@ -133,27 +116,27 @@ fn not_comparable_pair(id: &PairId, reason: String) -> NotComparable {
     }
 }
 
-fn why_not_firm(before: &PairResult, now: &PairResult) -> Option<String> {
-    both_reasons(why_undecided(before), why_undecided(now))
+/// What both sides have, or why one or both have not.
+fn both<T>(before: Result<T, String>, now: Result<T, String>) -> Result<(T, T), String> {
+    match (before, now) {
+        (Ok(before), Ok(now)) => Ok((before, now)),
+        (Err(before), Ok(_)) => Err(format!("baseline: {before}")),
+        (Ok(_), Err(now)) => Err(format!("this run: {now}")),
+        (Err(before), Err(now)) => Err(format!("baseline: {before}; this run: {now}")),
+    }
 }
 
-fn both_reasons(before: Option<String>, now: Option<String>) -> Option<String> {
-    let reasons: Vec<String> = [("baseline", before), ("this run", now)]
-        .into_iter()
-        .filter_map(|(side, reason)| reason.map(|reason| format!("{side}: {reason}")))
-        .collect();
-    (!reasons.is_empty()).then(|| reasons.join("; "))
-}
-
-fn why_undecided(pair: &PairResult) -> Option<String> {
+/// Nothing, or why the pair has no firm verdict.
+fn check_firm(pair: &PairResult) -> Result<(), String> {
+    let graded = graded_of(pair);
     match pair.verdict {
-        Verdict::NotRun => Some("not run".to_owned()),
-        Verdict::Error => Some(match graded_of(pair) {
+        Verdict::NotRun => Err("not run".to_owned()),
+        Verdict::Error => Err(match graded {
             Some((graded, of)) if graded > 0 => format!("error, {graded} of {of} graded"),
             _ => "error, no attempt gave a result".to_owned(),
         }),
-        Verdict::Pass | Verdict::Fail if pair.firm => None,
-        Verdict::Pass | Verdict::Fail => Some(match graded_of(pair) {
+        Verdict::Pass | Verdict::Fail if pair.firm => Ok(()),
+        Verdict::Pass | Verdict::Fail => Err(match graded {
             Some((graded, of)) => format!("{graded} of {of} graded"),
             None => "some attempts gave no result".to_owned(),
         }),
@@ -166,21 +149,52 @@ fn graded_of(pair: &PairResult) -> Option<(u32, usize)> {
     Some((graded(samples).of, samples.len()))
 }
 
+/// How samples are taken, the same for all pairs.
+struct Sampling {
+    level: Level,
+    every_attempt_before: bool,
+    every_attempt_now: bool,
+}
+
+impl Sampling {
+    fn new(firm: &[(&PairResult, &PairResult)], baseline: &ResultSet, current: &ResultSet) -> Self {
+        let every_attempt_before = ran_every_attempt(firm.iter().map(|pair| pair.0), baseline.runs);
+        let every_attempt_now = ran_every_attempt(firm.iter().map(|pair| pair.1), current.runs);
+        let same_meaning = differing(baseline.policy, current.policy).is_none()
+            && differing(baseline.runs, current.runs).is_none();
+        let level = if every_attempt_before && every_attempt_now {
+            Level::Attempts
+        } else if same_meaning {
+            Level::Verdicts
+        } else {
+            Level::FirstAttempts
+        };
+        Self {
+            level,
+            every_attempt_before,
+            every_attempt_now,
+        }
+    }
+
+    /// Both sides' samples of a pair, or why there are none.
+    fn stratum(&self, before: &PairResult, now: &PairResult) -> Result<Stratum, String> {
+        let before = samples(before, self.level, self.every_attempt_before);
+        let now = samples(now, self.level, self.every_attempt_now);
+        both(before, now).map(|(before, now)| Stratum { before, now })
+    }
+}
+
 /// Whether the attempts of these pairs are all of them: known one by one, none stopped, none missing.
 fn ran_every_attempt<'a>(pairs: impl Iterator<Item = &'a PairResult>, runs: Option<u32>) -> bool {
-    let Some(samples) = pairs
-        .map(|pair| pair.samples.as_deref())
-        .collect::<Option<Vec<&[Sample]>>>()
-    else {
+    let known: Option<Vec<&[Sample]>> = pairs.map(|pair| pair.samples.as_deref()).collect();
+    let Some(known) = known else {
         return false;
     };
     // Where the number of runs is not known, a pair with fewer attempts than another may have been stopped.
-    let most = samples.iter().map(|each| each.len()).max().unwrap_or(0);
+    let most = known.iter().map(|samples| samples.len()).max().unwrap_or(0);
     let planned = runs.map_or(most, |runs| runs as usize);
-    most > 0
-        && samples
-            .iter()
-            .all(|each| each.len() >= planned && each.iter().all(ran))
+    let complete = |samples: &&[Sample]| samples.len() >= planned && samples.iter().all(ran);
+    most > 0 && known.iter().all(complete)
 }
 
 /// Whether an attempt was neither stopped nor kept from starting.
@@ -188,6 +202,7 @@ fn ran(sample: &Sample) -> bool {
     !sample.stopped_early && sample.outcome != Outcome::Cancelled
 }
 
+/// One side's samples of a pair, or why there are none.
 fn samples(pair: &PairResult, level: Level, every_attempt: bool) -> Result<Count, String> {
     if level == Level::Verdicts {
         return Ok(one_sample(pair.verdict == Verdict::Pass));
@@ -196,9 +211,12 @@ fn samples(pair: &PairResult, level: Level, every_attempt: bool) -> Result<Count
         return Err("its attempts are not known one by one".to_owned());
     };
     if every_attempt {
-        return Some(graded(samples))
-            .filter(|count| count.of > 0)
-            .ok_or_else(|| "no attempt gave a result".to_owned());
+        let count = graded(samples);
+        return if count.of > 0 {
+            Ok(count)
+        } else {
+            Err("no attempt gave a result".to_owned())
+        };
     }
     match samples.iter().find(|sample| sample.index == 1) {
         Some(first) if first.outcome.is_graded() => Ok(one_sample(first.outcome == Outcome::Passed)),

@@ -20,19 +20,28 @@ impl Distribution {
         }
     }
 
-    /// How many of `drawn` things out of `total` are among the `marked` ones.
-    ///
-    /// Grown outwards from its mode by the ratio of neighbours, so that nothing overflows. `marked` and `drawn` are
-    /// at most `total`.
+    /// How many of `drawn` things out of `total` are among the `marked` ones, both at most `total`.
     pub(super) fn hypergeometric(total: u64, marked: u64, drawn: u64) -> Self {
         let low = (marked + drawn).saturating_sub(total);
         let high = marked.min(drawn);
-        let mode = ((drawn + 1) * (marked + 1) / (total + 2)).clamp(low, high);
-        // P(count + 1) / P(count), for low <= count < high.
-        let ratio = |count: u64| {
+        let mode = (drawn + 1) * (marked + 1) / (total + 2);
+        Self::grown(low, mode.clamp(low, high), high, |count| {
             let up = (marked - count) as f64 * (drawn - count) as f64;
             up / ((count + 1) as f64 * (total + count + 1 - marked - drawn) as f64)
-        };
+        })
+    }
+
+    /// How many of `trials` succeed, each with a probability from 0 to below 1.
+    pub(super) fn binomial(trials: u64, probability: f64) -> Self {
+        let mode = ((trials + 1) as f64 * probability).floor() as u64;
+        let odds = probability / (1.0 - probability);
+        Self::grown(0, mode.min(trials), trials, |count| {
+            odds * (trials - count) as f64 / (count + 1) as f64
+        })
+    }
+
+    /// Grows outwards from the mode, so that nothing overflows, by `ratio(count)`: P(count + 1) / P(count).
+    fn grown(low: u64, mode: u64, high: u64, ratio: impl Fn(u64) -> f64) -> Self {
         let mut mass = vec![0.0; (high - low + 1) as usize];
         let at = |count: u64| (count - low) as usize;
         mass[at(mode)] = 1.0;

@@ -20,10 +20,18 @@ const SEED: u64 = 0x6576_616c_7761_7665;
 /// a million tables; beyond, (1 + draws no more likely) / (1 + 100,000) from a fixed seed. Groups of size 0 are left
 /// out. `None` without hits, and with fewer than two groups.
 pub fn freeman_halton(groups: &[Count]) -> Option<f64> {
-    let groups: Vec<Count> = groups.iter().copied().filter(|group| group.of > 0).collect();
-    let hits: u32 = groups.iter().map(|group| group.hits).sum();
+    let mut groups: Vec<Count> = groups.iter().copied().filter(|group| group.of > 0).collect();
+    let mut hits: u32 = groups.iter().map(|group| group.hits).sum();
     if hits == 0 || groups.len() < 2 {
         return None;
+    }
+    let misses: u32 = groups.iter().map(|group| group.of - group.hits).sum();
+    if misses < hits {
+        // The test is the same for both, and the fewer there are, the less there is to do.
+        hits = misses;
+        for group in &mut groups {
+            group.hits = group.of - group.hits;
+        }
     }
     let table = Table::new(&groups, hits);
     let observed: f64 = groups
@@ -65,6 +73,9 @@ impl Table {
     }
 
     /// How many tables have these margins: the coefficient of z^hits in the product of 1 + z + … + z^size.
+    ///
+    /// With hits at most half of all, no number on the way is larger than the last, so nothing small is lost beside
+    /// something large. Too many for a float is not a number, and not at most anything.
     fn how_many(&self) -> f64 {
         let mut ways = vec![0.0; self.hits + 1];
         ways[0] = 1.0;
@@ -115,90 +126,113 @@ impl Table {
     }
 
     fn estimate(&self, limit: f64) -> f64 {
-        // A draw costs a step a hit, or a step a group that is a few times dearer.
-        let unlikely = if self.hits <= 4 * self.sizes.len() {
-            self.draw_hit_by_hit(limit)
-        } else {
-            self.draw_group_by_group(limit)
-        };
+        // Placing a hit costs about as much as starting half a group.
+        let unlikely = self.draw(limit, self.hits > 2 * self.sizes.len());
         f64::from(1 + unlikely) / f64::from(1 + DRAWS)
     }
 
-    /// How many of the draws are no more likely than the limit: each hit falls on one of the things not hit yet.
-    fn draw_hit_by_hit(&self, limit: f64) -> u32 {
+    /// How many draws are no more likely than the limit.
+    ///
+    /// Hits are placed one by one on things that have none. With `starts`, most are first drawn as if the groups were
+    /// independent, by a probability that gives a few too few: for their number, these are spread as any hits are, and
+    /// so they still are with the lacking ones placed. A start that has too many is drawn again.
+    fn draw(&self, limit: f64, starts: bool) -> u32 {
         let mut random = SplitMix64(SEED);
-        let mut things: Vec<usize> = Vec::new();
-        for (group, size) in self.sizes.iter().enumerate() {
-            things.resize(things.len() + size, group);
-        }
+        let group_of: Vec<usize> = (0..)
+            .zip(&self.sizes)
+            .flat_map(|(group, size)| std::iter::repeat_n(group, *size))
+            .collect();
+        let starts = if starts { self.starts() } else { Vec::new() };
         let mut taken = vec![0; self.sizes.len()];
         let mut unlikely = 0;
         for _ in 0..DRAWS {
-            let mut ln_ways = 0.0;
-            for hit in 0..self.hits {
-                let other = hit + random.below(things.len() - hit);
-                things.swap(hit, other);
-                let group = things[hit];
-                ln_ways += self.ln_ways[group][taken[group] + 1] - self.ln_ways[group][taken[group]];
-                taken[group] += 1;
-            }
-            for group in &things[..self.hits] {
-                taken[*group] = 0;
-            }
-            unlikely += u32::from(ln_ways <= limit);
-        }
-        unlikely
-    }
-
-    /// The same by drawing each group's hits out of those that are left, by inversion of the cumulative probabilities.
-    fn draw_group_by_group(&self, limit: f64) -> u32 {
-        let mut random = SplitMix64(SEED);
-        let all: usize = self.sizes.iter().sum();
-        let mut cumulative: Vec<Vec<Option<Cumulative>>> =
-            self.sizes.iter().map(|_| vec![None; self.hits + 1]).collect();
-        let mut unlikely = 0;
-        for _ in 0..DRAWS {
-            let (mut left, mut room, mut ln_ways) = (self.hits, all, 0.0);
-            for (group, size) in self.sizes.iter().enumerate() {
-                if left == 0 {
-                    break;
+            taken.fill(0);
+            let mut placed = loop {
+                let mut placed = 0;
+                for (taken, start) in taken.iter_mut().zip(&starts) {
+                    *taken = start.draw(&mut random);
+                    placed += *taken;
                 }
-                let Cumulative { low, steps } = cumulative[group][left]
-                    .get_or_insert_with(|| cumulative_hypergeometric(room, *size, left));
-                let share = random.share();
-                let taken = *low + steps.partition_point(|step| *step <= share);
-                ln_ways += self.ln_ways[group][taken];
-                left -= taken;
-                room -= size;
+                if placed <= self.hits {
+                    break placed;
+                }
+            };
+            let started = taken.iter().zip(&self.ln_ways).take(starts.len());
+            let mut ln_ways: f64 = started.map(|(taken, ln_ways)| ln_ways[*taken]).sum();
+            while placed < self.hits {
+                let (one, other) = random.halves();
+                let group = group_of[scaled(one, group_of.len())];
+                // Which places of a group are taken does not matter, so the first ones are.
+                if scaled(other, self.sizes[group]) >= taken[group] {
+                    ln_ways += self.ln_ways[group][taken[group] + 1] - self.ln_ways[group][taken[group]];
+                    taken[group] += 1;
+                    placed += 1;
+                }
             }
             unlikely += u32::from(ln_ways <= limit);
         }
         unlikely
     }
+
+    /// Each group's independent hits, their sum half a standard deviation below the hits on average.
+    fn starts(&self) -> Vec<Start> {
+        let (hits, all) = (self.hits as f64, self.sizes.iter().sum::<usize>() as f64);
+        let deviation = (hits * (1.0 - hits / all)).sqrt();
+        let probability = (hits - deviation / 2.0) / all;
+        self.sizes
+            .iter()
+            .map(|size| Start::new(*size, probability))
+            .collect()
+    }
 }
 
-/// The probabilities of at most `low`, at most `low + 1`, … without the last, which is 1.
-#[derive(Clone)]
-struct Cumulative {
-    low: usize,
-    steps: Vec<f64>,
+/// A binomial count, drawn by Walker's alias method: every column is as likely, and holds at most two counts.
+struct Start {
+    columns: Vec<Column>,
 }
 
-fn cumulative_hypergeometric(total: usize, marked: usize, drawn: usize) -> Cumulative {
-    let distribution = Distribution::hypergeometric(total as u64, marked as u64, drawn as u64);
-    let mut sum = 0.0;
-    let mut steps: Vec<f64> = distribution
-        .mass
-        .iter()
-        .map(|each| {
-            sum += each;
-            sum
-        })
-        .collect();
-    steps.pop();
-    Cumulative {
-        low: distribution.low as usize,
-        steps,
+#[derive(Clone, Copy)]
+struct Column {
+    count: usize,
+    other: usize,
+    /// The share of the column that is `count`, in 2^32 parts; the rest is `other`.
+    share: u32,
+}
+
+impl Start {
+    /// M. D. Vose, "A linear algorithm for generating random numbers with a given distribution", 1991.
+    fn new(size: usize, probability: f64) -> Self {
+        let Distribution { low, mass } = Distribution::binomial(size as u64, probability);
+        let mut left: Vec<f64> = mass.iter().map(|each| each * mass.len() as f64).collect();
+        let mut columns: Vec<Column> = (0..mass.len())
+            .map(|offset| Column {
+                count: low as usize + offset,
+                other: low as usize + offset,
+                share: u32::MAX,
+            })
+            .collect();
+        let (mut less, mut more): (Vec<usize>, Vec<usize>) =
+            (0..mass.len()).partition(|column| left[*column] < 1.0);
+        while let (Some(small), Some(&large)) = (less.pop(), more.last()) {
+            columns[small].share = (left[small] * 2.0_f64.powi(32)) as u32;
+            columns[small].other = columns[large].count;
+            left[large] -= 1.0 - left[small];
+            if left[large] < 1.0 {
+                more.pop();
+                less.push(large);
+            }
+        }
+        Self { columns }
+    }
+
+    fn draw(&self, random: &mut SplitMix64) -> usize {
+        let (one, other) = random.halves();
+        let column = self.columns[scaled(one, self.columns.len())];
+        if other < column.share {
+            column.count
+        } else {
+            column.other
+        }
     }
 }
 
@@ -214,15 +248,17 @@ impl SplitMix64 {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to below 1.
-    fn share(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    /// Two numbers of 32 bits.
+    fn halves(&mut self) -> (u32, u32) {
+        let both = self.next();
+        ((both >> 32) as u32, both as u32)
     }
+}
 
-    /// From 0 to below `end`, by multiplication; its bias, below end / 2^64, is nothing here.
-    fn below(&mut self, end: usize) -> usize {
-        ((u128::from(self.next()) * end as u128) >> 64) as usize
-    }
+/// A random number of 32 bits, made one from 0 to below `end`. Its bias, below end / 2^32, is nothing beside the error
+/// of so many draws.
+fn scaled(random: u32, end: usize) -> usize {
+    ((u64::from(random) * end as u64) >> 32) as usize
 }
 
 #[cfg(test)]
@@ -234,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_to_draw_agree_with_looking_at_every_table() {
+    fn drawing_with_and_without_starts_agrees_with_looking_at_every_table() {
         let groups = counts(&[(5, 71), (4, 41), (1, 99), (3, 30)]);
         let table = Table::new(&groups, 13);
         let limit = groups
@@ -244,7 +280,7 @@ mod tests {
             .sum::<f64>()
             + 1e-7;
         let exact = table.exact(limit);
-        for unlikely in [table.draw_hit_by_hit(limit), table.draw_group_by_group(limit)] {
+        for unlikely in [false, true].map(|starts| table.draw(limit, starts)) {
             let estimate = f64::from(unlikely) / f64::from(DRAWS);
             // Five standard errors of 100,000 draws.
             let error = 5.0 * (exact * (1.0 - exact) / f64::from(DRAWS)).sqrt();
@@ -263,6 +299,39 @@ mod tests {
         let p_value = freeman_halton(&uneven);
         assert!(p_value.is_some_and(|p| p > 0.0 && p < 1.0));
         assert_eq!(freeman_halton(&uneven), p_value);
+    }
+
+    #[test]
+    fn hits_and_misses_give_the_same() {
+        for hits in [12, 1000] {
+            let groups: Vec<Count> = (0..4)
+                .map(|each| Count {
+                    hits: hits + 9 * each,
+                    of: 1040,
+                })
+                .collect();
+            let misses = groups.iter().map(|group| Count {
+                hits: group.of - group.hits,
+                of: group.of,
+            });
+            assert_eq!(
+                freeman_halton(&misses.collect::<Vec<Count>>()),
+                freeman_halton(&groups)
+            );
+        }
+        assert_eq!(
+            freeman_halton(&counts(&[(3, 3), (4, 4)])),
+            Some(1.0),
+            "no other table"
+        );
+    }
+
+    #[test]
+    fn more_tables_than_a_float_can_count_are_too_many() {
+        let table = Table::new(&counts(&[(60, 300); 300]), 18_000);
+        assert!(table.how_many().is_nan());
+        let table = Table::new(&counts(&[(2, 5); 3]), 6);
+        assert_eq!(table.how_many(), 25.0);
     }
 
     #[test]
