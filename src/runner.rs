@@ -236,11 +236,10 @@ impl Driver {
             pair: attempt.pair,
             id: self.attempt_id(attempt),
             try_number,
-            kept: if kept { self.kept.remove(&attempt.pair) } else { None },
             run_started: self.started,
-            cancel: cancelled,
         };
-        let handle = self.tries.spawn(context.run());
+        let sandbox = if kept { self.kept.remove(&attempt.pair) } else { None };
+        let handle = self.tries.spawn(context.run(sandbox, cancelled));
         self.running.insert(handle.id(), attempt);
     }
 

@@ -2,6 +2,7 @@
 
 use super::arguments::{CompareArguments, ComparisonFormat};
 use super::context::{self, Context};
+use super::sources::read_results;
 use super::{Failure, json, print, tell};
 use crate::compare::gates::{self, GateFacts};
 use crate::compare::{self, Options};
@@ -9,7 +10,7 @@ use crate::config;
 use crate::config::settings::{self, Given};
 use crate::model::summary::GateResult;
 use crate::model::{ExitCode, Gate};
-use crate::{report, results};
+use crate::report;
 
 pub(super) fn compare(arguments: &CompareArguments, context: &Context) -> Result<ExitCode, Failure> {
     let flags = [
@@ -19,9 +20,7 @@ pub(super) fn compare(arguments: &CompareArguments, context: &Context) -> Result
     ];
     let flags = flags.into_iter().filter_map(|(setting, value)| Some((setting.flag?.to_owned(), value?.clone())));
     let config = config::load_comparison(None, &Given::new(flags, [], []))?;
-    let read = |sources: &[String]| {
-        results::read_all(sources, &context.current_dir, config.policy, &mut std::io::stdin())
-    };
+    let read = |sources: &[String]| read_results(sources, &context.current_dir, config.policy);
     let baseline = read(&arguments.baseline)?;
     let current = read(&arguments.current)?;
     let options = Options {
@@ -33,7 +32,7 @@ pub(super) fn compare(arguments: &CompareArguments, context: &Context) -> Result
     let comparison = compare::compare(&baseline, &current, &options);
     print(&match arguments.format {
         ComparisonFormat::Text => report::comparison_text(&comparison),
-        ComparisonFormat::Markdown => report::comparison_markdown(&comparison, report::FILE_LIMIT),
+        ComparisonFormat::Markdown => report::comparison_markdown(&comparison, usize::MAX),
         ComparisonFormat::Json => json(&comparison)?,
     })?;
     let facts = GateFacts::of_results(&current);

@@ -12,7 +12,7 @@ pub(super) fn report(arguments: &ReportArguments, context: &Context) -> Result<E
     let summary = read(&arguments.directory, context)?;
     print(&match arguments.format {
         ComparisonFormat::Text => report::text(&summary, context.color),
-        ComparisonFormat::Markdown => report::markdown(&summary, report::FILE_LIMIT),
+        ComparisonFormat::Markdown => report::markdown(&summary, usize::MAX),
         ComparisonFormat::Json => json(&summary)?,
     })?;
     Ok(ExitCode::Success)

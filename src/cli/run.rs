@@ -10,7 +10,7 @@ use super::arguments::{RunArguments, TextOrJson};
 use super::context::{self, Context};
 use super::progress::Progress;
 use super::recorder::Recording;
-use super::sources::Suite;
+use super::sources::{Suite, read_results};
 use super::{Failure, json, print, tell};
 use crate::aggregate::Facts;
 use crate::compare::gates::{self, GateFacts};
@@ -24,7 +24,7 @@ use crate::sandbox::local::{LocalBackend, LocalOptions, harden_self};
 use crate::sandbox::{Backend, Workspace};
 use crate::schedule::Pace;
 use crate::store::{self, RunDir};
-use crate::{aggregate, catalog, report, results};
+use crate::{aggregate, catalog, report};
 
 /// Where runs go that are not told where.
 const OUTPUT_ROOT: &str = "evalwave-out";
@@ -137,8 +137,7 @@ fn baseline(suite: &Suite) -> Result<Result<ResultSet, String>, Failure> {
         BaselineConfig::Sources(sources) => {
             // Recorded verdicts stand; attempts that are known one by one are decided as this run's are.
             let policy = Some(suite.config.policy);
-            let read = results::read_all(sources, &suite.root, policy, &mut std::io::stdin());
-            Ok(Ok(read.context("cannot read the baseline")?))
+            Ok(Ok(read_results(sources, &suite.root, policy).context("cannot read the baseline")?))
         }
     }
 }
@@ -265,7 +264,7 @@ fn conclude(
 fn keep(directory: &RunDir, summary: &Summary) -> Result<(), Failure> {
     let documents = [
         (store::SUMMARY_FILE, json(summary)?),
-        ("report.md", report::markdown(summary, report::FILE_LIMIT)),
+        ("report.md", report::markdown(summary, usize::MAX)),
     ];
     for (name, text) in documents {
         if let Err(error) = directory.write(name, &text) {

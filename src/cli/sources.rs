@@ -7,10 +7,12 @@ use super::Failure;
 use super::arguments::SelectionArguments;
 use super::context::Context;
 use crate::catalog;
+use crate::compare;
 use crate::config::settings::{self, Given, Setting};
 use crate::config::{self, Config, SandboxConfig, Source};
-use crate::model::{Pair, RunPlan};
+use crate::model::{Pair, Policy, ResultSet, RunPlan};
 use crate::plan::{self, Globs, Request, Select};
+use crate::results;
 use crate::sandbox::local;
 
 /// Where a configuration is looked for.
@@ -121,4 +123,15 @@ fn root_of(file: &Utf8Path) -> Utf8PathBuf {
         (Some(".github"), Some(root)) => root.to_owned(),
         _ => directory.to_owned(),
     }
+}
+
+/// Reads several sources as one set; relative paths start at `directory`.
+pub(super) fn read_results(
+    sources: &[String],
+    directory: &Utf8Path,
+    policy: Option<Policy>,
+) -> anyhow::Result<ResultSet> {
+    let sets: Result<Vec<ResultSet>, _> =
+        sources.iter().map(|source| results::read(source, directory, policy, &mut std::io::stdin())).collect();
+    Ok(compare::merge(sets?)?)
 }

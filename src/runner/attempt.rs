@@ -37,11 +37,7 @@ pub(super) struct TryContext {
     pub(super) pair: usize,
     pub(super) id: AttemptId,
     pub(super) try_number: u32,
-    /// The sandbox that the attempt before left.
-    pub(super) kept: Option<Box<dyn Sandbox>>,
     pub(super) run_started: Instant,
-    /// Says that the try is to stop, and why.
-    pub(super) cancel: oneshot::Receiver<CancelReason>,
 }
 
 /// What a try came to.
@@ -103,18 +99,21 @@ impl TryEnd {
 }
 
 impl TryContext {
-    /// Lives the try.
-    pub(super) async fn run(mut self) -> TryEnd {
+    /// Lives the try, in the sandbox that the attempt before left or in a fresh one, until it ends or `cancel` says
+    /// that it is to stop, and why.
+    pub(super) async fn run(
+        self,
+        kept: Option<Box<dyn Sandbox>>,
+        cancel: oneshot::Receiver<CancelReason>,
+    ) -> TryEnd {
         let started = Instant::now();
         let mut life = Life {
-            sandbox: self.kept.take(),
+            sandbox: kept,
             phases: Phases::default(),
             boot: None,
             details: AttemptDetails::default(),
             started,
         };
-        let (_never, keep_open) = oneshot::channel();
-        let cancel = std::mem::replace(&mut self.cancel, keep_open);
         let lived = tokio::select! {
             biased;
             lived = self.live(&mut life) => Ok(lived),
@@ -132,7 +131,7 @@ impl TryContext {
         self.end(life, graded)
     }
 
-    async fn live(&mut self, life: &mut Life) -> Result<Vec<Graded>, Failure> {
+    async fn live(&self, life: &mut Life) -> Result<Vec<Graded>, Failure> {
         let values = environment::values(&self.job, self.pair, &self.id);
         let started = Event::AttemptStarted {
             attempt: self.id.clone(),
@@ -153,7 +152,7 @@ impl TryContext {
 
     /// Everything that writes output: sandbox, setup, boot, command; then the collection.
     async fn live_logged(
-        &mut self,
+        &self,
         life: &mut Life,
         values: &Values,
         directory: &Utf8Path,
@@ -381,7 +380,7 @@ fn throttled_delay(tries: u32) -> Duration {
 }
 
 fn past_limit(phase: Phase, limit: Duration) -> String {
-    format!("{phase} took longer than its limit of {}", crate::report::words::duration(limit.as_secs_f64()))
+    format!("{phase} took longer than its limit of {} s", limit.as_secs_f64())
 }
 
 fn failure(phase: Phase, class: ErrorClass, message: String) -> Failure {
