@@ -3,11 +3,11 @@
 
 mod evals;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::json::{self, BadJson};
 use crate::config::Format;
-use crate::model::{Check, PairId, Reading};
+use crate::model::Reading;
 
 /// A result that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

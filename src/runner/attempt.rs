@@ -13,10 +13,9 @@ use super::environment;
 use super::output::{Finished, OutputLog};
 use super::{Job, Recorder};
 use crate::aggregate::{CommandEnd, Evidence, Failure, Judgement, Ran, judge, with_last_lines};
-use crate::config::Format;
 use crate::config::template::{CommandTemplate, Values};
 use crate::model::{
-    AttemptDetails, AttemptError, AttemptId, AttemptRecord, Boot, CancelReason, ErrorClass, Event, OnTimeout, Outcome,
+    AttemptDetails, AttemptError, AttemptId, AttemptRecord, Boot, CancelReason, ErrorClass, Event, Outcome,
     Phase, Phases, Produces,
 };
 use crate::sandbox::{Backend, Command, Exit, Sandbox, SandboxError, SandboxSpec};
