@@ -1,1 +1,52 @@
 //! Renders a summary or a comparison. Does not know how a run was made, nor where its baseline came from.
+//!
+//! All renderings come from one view model, so that they say the same in the same words. Whatever comes from outside
+//! (names, messages) is kept apart from our own words until a renderer encodes it.
+
+mod escape;
+mod markdown;
+mod terminal;
+mod view;
+mod words;
+
+pub use escape::{code, excerpt, plain};
+pub use view::sentence;
+pub use words::{duration, points, rate};
+
+use serde::Serialize;
+
+use crate::model::{Comparison, Summary};
+
+/// A run as Markdown, for a comment or a file: headline, counts, table, then sections in the order of their weight.
+///
+/// `limit` is in bytes. Sections that would go beyond it are dropped whole, from the end, and their number is said;
+/// headline and table are never dropped.
+pub fn markdown(summary: &Summary, limit: usize) -> String {
+    markdown::render(&view::of_summary(summary), limit)
+}
+
+/// A comparison as Markdown; `limit` as in [`markdown`].
+pub fn comparison_markdown(comparison: &Comparison, limit: usize) -> String {
+    markdown::render(&view::of_comparison(comparison), limit)
+}
+
+/// A run for a terminal: headline, table, flips, errors, failed gates, notices; with ANSI colours if `color`.
+pub fn text(summary: &Summary, color: bool) -> String {
+    terminal::render(&view::of_summary(summary), color)
+}
+
+/// A comparison for a terminal, without colours.
+pub fn comparison_text(comparison: &Comparison) -> String {
+    terminal::render(&view::of_comparison(comparison), false)
+}
+
+/// A document as JSON for people and programs: indented, with a newline at its end.
+///
+/// # Errors
+/// A value that JSON cannot hold; the documents of [`crate::model`] have none.
+pub fn json<T: Serialize>(document: &T) -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(document).map(|text| text + "\n")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,690 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::{comparison_markdown, comparison_text, json, markdown, text};
+use crate::model::comparison::{
+    COMPARISON_SCHEMA, ComparisonVerdict, Concentration, Flip, Flips, Group, Level, NotComparable, PairRef,
+    PassRates, Side, Test,
+};
+use crate::model::summary::{AttemptTotals, Conclusion, GateResult, SUMMARY_SCHEMA, Tool};
+use crate::model::{
+    AttemptError, AttemptRecord, CancelReason, Comparison, ErrorClass, Labels, Outcome, PairId, PairSummary,
+    Phase, Policy, RunFacts, Selection, SelectionKind, Strategy, Summary, Totals, Usage, Verdict,
+};
+
+const ROOMY: usize = 60_000;
+
+fn attempt(index: u32, outcome: Outcome, seconds: f64) -> AttemptRecord {
+    AttemptRecord {
+        outcome,
+        reason: None,
+        seconds,
+        tries: 1,
+        checks_failed: match outcome {
+            Outcome::Failed => vec!["the page loads".to_owned()],
+            _ => Vec::new(),
+        },
+        ..AttemptRecord::not_started(index, CancelReason::Run)
+    }
+}
+
+fn errored(index: u32, class: ErrorClass, message: &str) -> AttemptRecord {
+    AttemptRecord {
+        error: Some(AttemptError {
+            class,
+            phase: Phase::Command,
+            message: message.to_owned(),
+            exit_code: Some(1),
+            signal: None,
+        }),
+        ..attempt(index, Outcome::Errored, 1.0)
+    }
+}
+
+fn pair(experiment: &str, eval: &str, attempts: Vec<AttemptRecord>) -> PairSummary {
+    let count = |wanted: fn(Outcome) -> bool| {
+        attempts.iter().filter(|attempt| wanted(attempt.outcome)).count() as u32
+    };
+    let passed = count(|outcome| outcome == Outcome::Passed);
+    let graded = count(Outcome::is_graded);
+    let id = PairId::new(experiment, eval).unwrap();
+    PairSummary {
+        experiment: id.experiment,
+        eval: id.eval,
+        labels: Labels::default(),
+        verdict: match (passed, graded) {
+            (_, 0) => Verdict::Error,
+            (0, _) => Verdict::Fail,
+            _ => Verdict::Pass,
+        },
+        passed_attempts: passed,
+        graded_attempts: graded,
+        planned_attempts: attempts.len() as u32,
+        representative: (graded > 0).then_some(1),
+        seconds: attempts.iter().map(|attempt| attempt.seconds).sum(),
+        firm: passed > 0 || graded as usize == attempts.len(),
+        attempts,
+    }
+}
+
+fn run_of(pairs: Vec<PairSummary>) -> Summary {
+    let verdicts = |verdict| pairs.iter().filter(|pair| pair.verdict == verdict).count();
+    let attempts = || pairs.iter().flat_map(|pair| &pair.attempts);
+    let outcomes = |outcome| attempts().filter(|attempt| attempt.outcome == outcome).count();
+    let mut distribution = BTreeMap::new();
+    for pair in pairs.iter().filter(|pair| pair.graded_attempts > 0) {
+        *distribution
+            .entry(format!("{}/{}", pair.passed_attempts, pair.graded_attempts))
+            .or_default() += 1;
+    }
+    let (passed, failed) = (verdicts(Verdict::Pass), verdicts(Verdict::Fail));
+    let totals = Totals {
+        pairs: pairs.len(),
+        passed,
+        failed,
+        errored: verdicts(Verdict::Error),
+        not_run: verdicts(Verdict::NotRun),
+        pass_rate: (passed + failed > 0).then(|| passed as f64 / (passed + failed) as f64),
+        attempts: AttemptTotals {
+            planned: attempts().count(),
+            graded: attempts().filter(|attempt| attempt.outcome.is_graded()).count(),
+            passed: outcomes(Outcome::Passed),
+            failed: outcomes(Outcome::Failed),
+            timed_out: outcomes(Outcome::TimedOut),
+            errored: outcomes(Outcome::Errored),
+            cancelled: outcomes(Outcome::Cancelled),
+            retried: 0,
+        },
+        attempt_pass_rate: Some(0.5),
+        distribution,
+        ..Totals::default()
+    };
+    Summary {
+        schema: SUMMARY_SCHEMA.to_owned(),
+        tool: Tool {
+            name: "evalwave".to_owned(),
+            version: "0.1.0".to_owned(),
+        },
+        run: RunFacts {
+            id: "r1".to_owned(),
+            started_at: "2026-01-01T00:00:00Z".parse().unwrap(),
+            wall_seconds: 1032.4,
+            complete: true,
+            conclusion: Conclusion::Success,
+            strategy: Strategy::Parallel,
+            runs: 2,
+            concurrency: pairs.len() * 2,
+            policy: Policy::Any,
+            sandbox: "local".to_owned(),
+            suite: "all".to_owned(),
+            commit: Some("abc1234def5678".to_owned()),
+            config_hash: "00".to_owned(),
+            concurrency_reason: format!(
+                "{} = pairs x runs ({} x 2): one wave",
+                pairs.len() * 2,
+                pairs.len()
+            ),
+            selection: Selection {
+                kind: SelectionKind::All,
+                selected: pairs.len(),
+                of: pairs.len(),
+            },
+        },
+        totals,
+        pairs,
+        comparison: None,
+        gates: Vec::new(),
+        notices: Vec::new(),
+    }
+}
+
+fn small() -> Summary {
+    run_of(vec![
+        pair(
+            "fast",
+            "add",
+            vec![attempt(1, Outcome::Passed, 4.0), attempt(2, Outcome::Failed, 5.0)],
+        ),
+        pair(
+            "fast",
+            "sort",
+            vec![
+                attempt(1, Outcome::Failed, 42.0),
+                attempt(2, Outcome::TimedOut, 90.0),
+            ],
+        ),
+        pair(
+            "slow",
+            "add",
+            vec![attempt(1, Outcome::Passed, 4.0), attempt(2, Outcome::Passed, 5.0)],
+        ),
+    ])
+}
+
+fn flip(experiment: &str, eval: &str, before: &str, now: &str, flaky: bool) -> Flip {
+    let id = PairId::new(experiment, eval).unwrap();
+    Flip {
+        experiment: id.experiment,
+        eval: id.eval,
+        flaky,
+        confirmed: None,
+        before: before.to_owned(),
+        now: now.to_owned(),
+    }
+}
+
+fn compared(of: usize, before: usize, now: usize) -> Comparison {
+    let side = |source: &str, passed| Side {
+        source: source.to_owned(),
+        pairs: of,
+        passed,
+        ..Side::default()
+    };
+    let share =
+        |passed: usize| Some((passed as f64 / of as f64 * 10_000.0).round() / 10_000.0).filter(|_| of > 0);
+    Comparison {
+        schema: COMPARISON_SCHEMA.to_owned(),
+        baseline: side("baseline.json", before),
+        current: side("this run", now),
+        compared: of,
+        pass_rate: PassRates {
+            baseline: share(before),
+            current: share(now),
+            delta: Some((now as f64 - before as f64) / of as f64).filter(|_| of > 0),
+        },
+        flips: Flips::default(),
+        added: Vec::new(),
+        removed: Vec::new(),
+        not_selected: 0,
+        not_comparable: Vec::new(),
+        test: Test {
+            level: Level::Verdicts,
+            p_value: Some(0.4545).filter(|_| of > 0),
+            alpha: 0.05,
+            detectable: Some(0.067).filter(|_| of > 0),
+        },
+        groups: Vec::new(),
+        concentration: None,
+        verdict: if of > 0 {
+            ComparisonVerdict::WithinNoise
+        } else {
+            ComparisonVerdict::Inconclusive
+        },
+        warnings: Vec::new(),
+    }
+}
+
+/// 237 pairs, 185 x 2/2, 22 x 1/2, 30 x 0/2, against a baseline with 10 and 6 flips.
+fn large() -> Summary {
+    let pairs = (0..237).map(|number| {
+        let outcomes = match number {
+            0..30 => [Outcome::Failed, Outcome::Failed],
+            30..52 => [Outcome::Failed, Outcome::Passed],
+            _ => [Outcome::Passed, Outcome::Passed],
+        };
+        let seconds = 100.0 + f64::from(number * 7919 % 728);
+        let attempts = vec![
+            attempt(1, outcomes[0], seconds),
+            attempt(2, outcomes[1], seconds * 0.9),
+        ];
+        pair(
+            &format!("agent-{}", number % 11),
+            &format!("build-{:03}-task", number / 11),
+            attempts,
+        )
+    });
+    let mut summary = run_of(pairs.collect());
+    let mut comparison = compared(237, 211, 207);
+    comparison.baseline = Side {
+        reference: Some("main".to_owned()),
+        commit: Some("def5678abc1234".to_owned()),
+        age_seconds: Some(7300.0),
+        wall_seconds: Some(1690.0),
+        attempts: Some(280),
+        run_url: Some("https://example.com/runs/1".to_owned()),
+        ..comparison.baseline
+    };
+    let flips = |range: std::ops::Range<usize>, before: &str, now: &str| {
+        let pairs = &summary.pairs[range];
+        pairs
+            .iter()
+            .enumerate()
+            .map(|(number, pair)| {
+                flip(
+                    pair.experiment.as_str(),
+                    pair.eval.as_str(),
+                    before,
+                    now,
+                    number % 5 != 0,
+                )
+            })
+            .collect::<Vec<_>>()
+    };
+    comparison.flips = Flips {
+        pass_to_fail: flips(0..10, "2/2", "0/2"),
+        fail_to_pass: flips(40..46, "0/2", "1/2"),
+    };
+    comparison.groups = ["anthropic", "moonshotai", "openai"]
+        .map(|provider| Group {
+            by: "provider".to_owned(),
+            value: provider.to_owned(),
+            compared: 79,
+            passed_baseline: 71,
+            passed_current: 69,
+            pass_to_fail: 4,
+            fail_to_pass: 2,
+            delta: Some(-0.0253),
+            p_adjusted: Some(0.057),
+        })
+        .to_vec();
+    comparison.concentration = Some(Concentration {
+        by: "provider".to_owned(),
+        p_value: Some(0.026),
+        named: None,
+        reading: "scattered over 3 groups".to_owned(),
+    });
+    summary.comparison = Some(comparison);
+    summary.totals.attempt_pass_rate = Some(0.827);
+    summary
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap()
+}
+
+#[test]
+fn a_large_run_says_the_known_numbers() {
+    let body = markdown(&large(), ROOMY);
+    let head: Vec<&str> = body
+        .lines()
+        .take_while(|line| !line.starts_with("<details>"))
+        .collect();
+    insta::assert_snapshot!(head.join("\n"), @r"
+    ### Evals: 207/237 passed (87.3 %), −1.7 pp against <code>main</code> · within noise
+    10 PASS→FAIL (8 known flaky) · 6 FAIL→PASS (4 known flaky) · 221 unchanged · 0 errored · exact paired test p = 0.45; a drop of 6.7 pp or more would have shown
+
+    this run <code>abc1234</code> · baseline <code>def5678</code> (<code>main</code>, 2 h old) · [baseline run](<https://example.com/runs/1>)
+
+    |  | baseline | this run | change |
+    | --- | --- | --- | --- |
+    | pass rate (any of 2) | 89.0 % (211/237) | 87.3 % (207/237) | −1.7 pp |
+    | single attempt | n/a | 82.7 % (392/474) |  |
+    | errored / timed out | n/a | 0 / 0 |  |
+    | wall-clock | 28m10s | 17m12s | −39 % |
+    | attempts with a result | 280 (1.18 a pair) | 474 (2.00 a pair) | 1.69 x |
+    ");
+    let titles: Vec<&str> = body
+        .lines()
+        .filter(|line| line.starts_with("<details>"))
+        .collect();
+    insta::assert_snapshot!(titles.join("\n"), @r"
+    <details><summary>10 PASS→FAIL (8 known flaky)</summary>
+    <details><summary>6 FAIL→PASS (4 known flaky)</summary>
+    <details><summary>By <code>provider</code>: <code>scattered&#32;over&#32;3&#32;groups</code></summary>
+    <details><summary>Attempts: 185 x 2/2 · 22 x 1/2 · 30 x 0/2</summary>
+    ");
+    insta::assert_snapshot!(body.lines().last().unwrap(), @"<sub>parallel, 2 attempts, any passes, concurrency <code>474&#32;&#61;&#32;pairs&#32;x&#32;runs&#32;&#40;237&#32;x&#32;2&#41;&#58;&#32;one&#32;wave</code> · a flip is a screen, not proof · evalwave <code>0&#46;1&#46;0</code></sub>");
+    assert!(body.len() < 20_000, "{}", body.len());
+}
+
+#[test]
+fn a_terminal_shows_flips_errors_gates_and_notices() {
+    let mut summary = small();
+    summary.pairs.push(pair(
+        "slow",
+        "sort",
+        vec![errored(1, ErrorClass::NoResult, "exit 1,\nno result at r.json")],
+    ));
+    summary = run_of(summary.pairs);
+    let mut comparison = compared(3, 3, 2);
+    comparison.flips.pass_to_fail = vec![flip("fast", "sort", "2/2", "0/2", true)];
+    summary.comparison = Some(comparison);
+    summary.gates = vec![
+        GateResult {
+            gate: "regression".to_owned(),
+            failed: true,
+            why: "1 pair went from pass to fail".to_owned(),
+        },
+        GateResult {
+            gate: "error".to_owned(),
+            failed: false,
+            why: "nothing".to_owned(),
+        },
+    ];
+    summary.notices = vec!["concurrency 2 = pairs x runs (8) bounded by 1 GB of memory: 4 waves".to_owned()];
+    let shown = text(&summary, false);
+    let below_the_table: Vec<&str> = shown.lines().skip(11).collect();
+    insta::assert_snapshot!(below_the_table.join("\n"), @r"
+    1 PASS→FAIL (1 known flaky)
+      experiment  eval  before  now                first failing check
+      fast        sort  2/2     0/2 (known flaky)  the page loads
+
+    Added 0 · removed 0 · not comparable 0 · errors 1
+      what   experiment  eval  why
+      error  slow        sort  attempt 1: no_result in command: exit 1, no result at r.json
+
+    1 of 2 gates failed
+      regression  1 pair went from pass to fail
+
+    Notices
+      concurrency 2 = pairs x runs (8) bounded by 1 GB of memory: 4 waves
+
+    parallel, 2 attempts, any passes, concurrency 8 = pairs x runs (4 x 2): one wave · a flip is a screen, not proof · evalwave 0.1.0
+    ");
+}
+
+#[test]
+fn colour_only_adds_to_the_words() {
+    let colored = text(&large(), true);
+    assert!(colored.contains("\x1b[1;31m10 PASS→FAIL"));
+    assert_eq!(super::plain(&colored), super::plain(&text(&large(), false)));
+}
+
+#[test]
+fn without_a_baseline_the_headline_is_neutral_and_says_so() {
+    let mut summary = small();
+    summary.notices = vec!["no baseline: nothing was named".to_owned()];
+    let body = markdown(&summary, ROOMY);
+    let (head, _) = body.split_once("<details>").unwrap();
+    insta::assert_snapshot!(head, @r"
+    ### Evals: 2/3 passed (66.7 %) · no baseline
+    2 passed · 1 failed · 0 errored
+
+    this run <code>abc1234</code>
+
+    |  | this run |
+    | --- | --- |
+    | pass rate (any of 2) | 66.7 % (2/3) |
+    | single attempt | 50.0 % (3/6) |
+    | errored / timed out | 0 / 1 |
+    | wall-clock | 17m12s |
+    | attempts with a result | 6 (2.00 a pair) |
+
+    - <code>no&#32;baseline&#58;&#32;nothing&#32;was&#32;named</code>
+    ");
+}
+
+#[test]
+fn without_a_result_there_is_no_rate() {
+    let broken = |eval: &str, class| {
+        pair(
+            "a",
+            eval,
+            vec![errored(1, class, "m"), errored(2, ErrorClass::NoResult, "m")],
+        )
+    };
+    let mut summary = run_of(vec![
+        broken("x", ErrorClass::Provision),
+        broken("y", ErrorClass::Provision),
+        broken("z", ErrorClass::Setup),
+        broken("w", ErrorClass::Infra),
+    ]);
+    summary.comparison = Some(compared(0, 0, 0));
+    summary.run.conclusion = Conclusion::Empty;
+    let body = markdown(&summary, ROOMY);
+    assert_eq!(
+        first_line(&body),
+        "### Evals: no eval gave a result: no_result (4 attempts), provision (2 attempts), infra (1 attempt)"
+    );
+    assert!(!body.contains('%') && !body.contains("NaN"), "{body}");
+    assert!(!text(&summary, false).contains('%'));
+    let nothing = run_of(Vec::new());
+    assert_eq!(first_line(&text(&nothing, false)), "no pair to run");
+}
+
+#[test]
+fn parts_of_a_suite_and_of_a_run_say_so() {
+    let mut selected = small();
+    selected.run.selection = Selection {
+        kind: SelectionKind::Subset,
+        selected: 3,
+        of: 237,
+    };
+    let mut stopped = small().pairs;
+    for eval in ["a", "b"] {
+        let never = vec![AttemptRecord::not_started(1, CancelReason::Run)];
+        stopped.push(PairSummary {
+            verdict: Verdict::NotRun,
+            ..pair("late", eval, never)
+        });
+    }
+    let stopped = run_of(stopped);
+    let lines = [&selected, &stopped].map(|summary| first_line(&text(summary, false)).to_owned());
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    2/3 passed (66.7 %) · no baseline · 3 of 237 pairs run
+    partial: 3 of 5 pairs · 2/3 passed (66.7 %) · no baseline
+    ");
+}
+
+#[test]
+fn other_pairs_than_the_runs_own_are_named_as_what_rates_are_over() {
+    let mut summary = small();
+    let mut comparison = compared(2, 2, 1);
+    comparison.added = vec![PairRef {
+        experiment: summary.pairs[2].experiment.clone(),
+        eval: summary.pairs[2].eval.clone(),
+    }];
+    comparison.not_comparable = vec![NotComparable {
+        experiment: summary.pairs[1].experiment.clone(),
+        eval: summary.pairs[1].eval.clone(),
+        reason: "1 of 2 graded".to_owned(),
+    }];
+    summary.comparison = Some(comparison);
+    let shown = text(&summary, false);
+    let lines: Vec<&str> = shown.lines().filter(|line| !line.is_empty()).take(6).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    2/3 passed (66.7 %), −50.0 pp over the 2 pairs compared against baseline.json · within noise
+    0 PASS→FAIL · 0 FAIL→PASS · 2 unchanged · 1 not comparable · 0 errored · exact paired test p = 0.45; a drop of 6.7 pp or more would have shown
+    this run abc1234
+                                            baseline       this run         change
+    pass rate (any of 2), 2 pairs compared  100.0 % (2/2)  50.0 % (1/2)     −50.0 pp
+    pass rate (any of 2), this run's pairs  n/a            66.7 % (2/3)
+    ");
+    assert!(
+        shown.contains("Added 1 · removed 0 · not comparable 1 · errors 0"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn cost_says_what_it_covers_and_unknown_is_not_nothing() {
+    let mut summary = small();
+    assert!(!markdown(&summary, ROOMY).contains("cost"));
+    summary.pairs[0].attempts[0].usage = Some(Usage {
+        input_tokens: Some(12_000),
+        output_tokens: Some(345),
+        cost_usd: Some(0.256),
+    });
+    summary.totals.cost_usd = Some(0.256);
+    summary.totals.tokens = Some(12_345);
+    let body = markdown(&summary, ROOMY);
+    assert!(
+        body.contains("| cost, tokens | $0.26 (of 1 attempt), 12.3 k tokens (of 1 attempt) |"),
+        "{body}"
+    );
+}
+
+#[test]
+fn a_comparison_stands_alone() {
+    let mut comparison = compared(220, 194, 190);
+    comparison.baseline.source = "C.json".to_owned();
+    comparison.flips.pass_to_fail = vec![flip("a", "x", "pass", "fail", false)];
+    comparison.flips.fail_to_pass = vec![flip("b", "y", "fail", "pass", false)];
+    insta::assert_snapshot!(comparison_text(&comparison), @r"
+    190/220 passed (86.4 %), −1.8 pp against C.json · within noise
+    1 PASS→FAIL · 1 FAIL→PASS · 218 unchanged · exact paired test p = 0.45; a drop of 6.7 pp or more would have shown
+
+               baseline          this run          change
+    pass rate  88.2 % (194/220)  86.4 % (190/220)  −1.8 pp
+
+    1 PASS→FAIL
+      experiment  eval  before  now
+      a           x     pass    fail
+
+    1 FAIL→PASS
+      experiment  eval  before  now
+      b           y     fail    pass
+
+    a flip is a screen, not proof
+    ");
+    let body = comparison_markdown(&comparison, ROOMY);
+    assert!(body.starts_with(
+        "### Evals: 190/220 passed (86.4 %), −1.8 pp against <code>C&#46;json</code> · within noise\n"
+    ));
+}
+
+#[test]
+fn nothing_compared_gives_no_rate() {
+    let shown = comparison_text(&compared(0, 0, 0));
+    assert_eq!(
+        first_line(&shown),
+        "nothing compared against baseline.json · inconclusive: no pair has a firm verdict on both sides"
+    );
+    assert!(!shown.contains('%'), "{shown}");
+}
+
+#[test]
+fn flips_that_did_not_reproduce_are_in_the_headline() {
+    let mut comparison = compared(10, 9, 7);
+    comparison.flips.pass_to_fail = vec![
+        Flip {
+            confirmed: Some(true),
+            ..flip("a", "x", "2/2", "0/2", false)
+        },
+        Flip {
+            confirmed: Some(false),
+            ..flip("a", "y", "2/2", "0/2", false)
+        },
+    ];
+    let shown = comparison_text(&comparison);
+    assert!(
+        first_line(&shown).ends_with("1 of 2 PASS→FAIL did not reproduce"),
+        "{shown}"
+    );
+    assert!(shown.contains("0/2 (confirmed)") && shown.contains("0/2 (did not reproduce)"));
+}
+
+#[test]
+fn at_most_25_flips_are_shown_those_not_known_to_be_flaky_first() {
+    let mut comparison = compared(100, 90, 60);
+    comparison.flips.pass_to_fail = (0..30)
+        .map(|number| flip("a", &format!("e{number:02}"), "2/2", "0/2", number < 10))
+        .collect();
+    let body = comparison_markdown(&comparison, ROOMY);
+    assert!(body.contains("… and 5 more"));
+    assert!(body.find("e10").unwrap() < body.find("e00").unwrap());
+    assert!(!body.contains("e09"));
+}
+
+#[test]
+fn sections_are_dropped_whole_and_headline_and_table_never() {
+    let whole = markdown(&large(), ROOMY);
+    let mut seen = Vec::new();
+    for limit in (0..whole.len()).step_by(91) {
+        let body = markdown(&large(), limit);
+        assert!(body.starts_with("### Evals: 207/237 passed (87.3 %)"));
+        assert!(body.contains("| wall-clock | 28m10s | 17m12s | −39 % |"));
+        assert_eq!(
+            body.matches("<details>").count(),
+            body.matches("</details>").count()
+        );
+        let sections = body.matches("<details>").count();
+        assert!(body.len() <= limit || sections == 0);
+        if sections < 5 && body.contains("<sub>parallel") && limit > 2_000 {
+            assert!(
+                body.contains(&format!("{} more sections do not fit in here", 4 - sections)),
+                "{body}"
+            );
+        }
+        seen.push(sections);
+    }
+    assert!(seen.is_sorted(), "{seen:?}");
+}
+
+#[test]
+fn json_is_indented_and_ends_its_last_line() {
+    assert_eq!(
+        json(&compared(1, 1, 1).pass_rate).unwrap(),
+        "{\n  \"baseline\": 1.0,\n  \"current\": 1.0,\n  \"delta\": 0.0\n}\n"
+    );
+}
+
+/// A summary in which every text from outside is `hostile`.
+fn hostile_summary(hostile: &str) -> Summary {
+    let mut summary = small();
+    let id = format!("x{}x", hostile.replace(char::is_control, ""));
+    let mut bad = pair(
+        &id,
+        &id,
+        vec![
+            attempt(1, Outcome::Failed, 1.0),
+            errored(2, ErrorClass::NoResult, hostile),
+        ],
+    );
+    bad.attempts[0].checks_failed = vec![hostile.to_owned()];
+    summary.pairs.push(bad);
+    summary = run_of(summary.pairs);
+    summary.tool.version = hostile.to_owned();
+    summary.run.commit = Some(hostile.to_owned());
+    summary.run.concurrency_reason = format!("x{hostile}");
+    summary.notices = vec![hostile.to_owned()];
+    summary.totals.distribution.insert(hostile.to_owned(), 1);
+    summary.gates = vec![GateResult {
+        gate: hostile.to_owned(),
+        failed: true,
+        why: hostile.to_owned(),
+    }];
+    let mut comparison = compared(4, 4, 3);
+    comparison.baseline.source = hostile.to_owned();
+    comparison.baseline.reference = Some(hostile.to_owned());
+    comparison.baseline.commit = Some(hostile.to_owned());
+    comparison.baseline.run_url = Some(format!("https://{hostile}"));
+    comparison.flips.pass_to_fail = vec![flip(&id, &id, hostile, hostile, true)];
+    comparison.warnings = vec![hostile.to_owned()];
+    comparison.groups = vec![Group {
+        by: hostile.to_owned(),
+        value: hostile.to_owned(),
+        compared: 1,
+        passed_baseline: 1,
+        passed_current: 0,
+        pass_to_fail: 1,
+        fail_to_pass: 0,
+        delta: None,
+        p_adjusted: None,
+    }];
+    comparison.concentration = Some(Concentration {
+        by: hostile.to_owned(),
+        p_value: None,
+        named: Some(hostile.to_owned()),
+        reading: hostile.to_owned(),
+    });
+    summary.comparison = Some(comparison);
+    summary
+}
+
+/// The Markdown with everything that is encoded taken out: what is left is our own.
+fn skeleton(body: &str) -> String {
+    let encoded = regex::Regex::new(r"<code>[^<]*</code>|\(<https://[^>]*>\)").unwrap();
+    encoded.replace_all(body, "").into_owned()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_text_from_outside_changes_the_markdown_around_it(
+        hostile in r"[|<>`@#!*_~&;:/.()\[\]{}\\a-z0-9 \n\r\t\x1b\u{202e}\u{200b}é-]{0,40}",
+    ) {
+        let expected = skeleton(&markdown(&hostile_summary("harmless"), ROOMY)).replace("[baseline run]", "baseline run ");
+        let body = skeleton(&markdown(&hostile_summary(&hostile), ROOMY)).replace("[baseline run]", "baseline run ");
+        prop_assert_eq!(body, expected);
+    }
+
+    #[test]
+    fn no_text_from_outside_commands_the_terminal(hostile in any::<String>()) {
+        let shown = text(&hostile_summary(&hostile), false);
+        let is_ours = |character: char| character == '\n' || !character.is_control();
+        prop_assert!(shown.chars().all(is_ours), "{}", shown);
+    }
+}

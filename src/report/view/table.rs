@@ -1,0 +1,193 @@
+//! The table of a run against its baseline: what is not known says so, and is never 0.
+
+use super::{Compared, Line, Table};
+use crate::model::comparison::Side;
+use crate::model::{Boot, Comparison, Policy, Summary, Usage};
+use crate::report::words::{count, duration, points, rate, relative, tokens};
+
+const UNKNOWN: &str = "n/a";
+
+pub(super) fn of_summary(summary: &Summary, comparison: Option<&Comparison>) -> Table {
+    let mut rows = Vec::new();
+    let totals = &summary.totals;
+    let decided = totals.passed + totals.failed;
+    let compared = comparison.map(Compared::of).filter(|compared| compared.of > 0);
+    let name = format!("pass rate{}", decided_by(summary));
+    let whole = fraction(totals.passed, decided);
+    match (compared, comparison) {
+        (Some(compared), Some(comparison)) if compared.of == decided => {
+            rows.push(pass_rates(name, compared, comparison));
+        }
+        (Some(compared), Some(comparison)) => {
+            let over = format!(
+                "{name}, {}",
+                count(compared.of, "pair compared", "pairs compared")
+            );
+            rows.push(pass_rates(over, compared, comparison));
+            rows.extend(whole.map(|whole| row(format!("{name}, this run's pairs"), None, whole, None)));
+        }
+        _ => rows.extend(whole.map(|whole| row(name, None, whole, None))),
+    }
+    let attempts = &totals.attempts;
+    if summary.run.runs > 1 && decided > 0 {
+        let single = totals
+            .attempt_pass_rate
+            .and_then(|_| fraction(attempts.passed, attempts.graded));
+        let single = single.unwrap_or_else(|| format!("{UNKNOWN} (stops when decided)"));
+        rows.push(row("single attempt", None, single, None));
+    }
+    let errors = format!("{} / {}", attempts.errored, attempts.timed_out);
+    rows.push(row("errored / timed out", None, errors, None));
+    let baseline = comparison.map(|comparison| &comparison.baseline);
+    rows.push(wall_clock(
+        baseline.and_then(|side| side.wall_seconds),
+        summary.run.wall_seconds,
+    ));
+    let before = baseline.and_then(|side| Some((side.attempts?, side.pairs)));
+    rows.push(graded(before, (attempts.graded, decided)));
+    rows.extend(cost(summary));
+    finish(rows, comparison.is_some())
+}
+
+pub(super) fn of_comparison(comparison: &Comparison) -> Table {
+    let mut rows = Vec::new();
+    let compared = Compared::of(comparison);
+    if compared.of > 0 {
+        rows.push(pass_rates("pass rate".to_owned(), compared, comparison));
+    }
+    let (baseline, current) = (&comparison.baseline, &comparison.current);
+    if let Some(seconds) = current.wall_seconds {
+        rows.push(wall_clock(baseline.wall_seconds, seconds));
+    }
+    let attempts = |side: &Side| Some((side.attempts?, side.pairs));
+    if let Some(now) = attempts(current) {
+        rows.push(graded(attempts(baseline), now));
+    }
+    finish(rows, true)
+}
+
+/// The policy in words.
+pub(super) fn policy(policy: Policy) -> String {
+    match policy {
+        Policy::Any => "any passes".to_owned(),
+        Policy::All => "all must pass".to_owned(),
+        Policy::Majority => "most must pass".to_owned(),
+        Policy::Mean { threshold, complete } => {
+            let complete = if complete { ", none missing" } else { "" };
+            format!("mean score ≥ {threshold}{complete}")
+        }
+    }
+}
+
+/// How many sandboxes started warm, where any did.
+pub(super) fn warm(summary: &Summary) -> Option<String> {
+    let boots = || {
+        summary
+            .pairs
+            .iter()
+            .flat_map(|pair| &pair.attempts)
+            .filter_map(|attempt| attempt.boot)
+    };
+    let warm = boots().filter(|boot| *boot == Boot::Warm).count();
+    (warm > 0).then(|| format!("{warm}/{} warm", boots().count()))
+}
+
+fn finish(rows: Vec<[Option<String>; 4]>, with_baseline: bool) -> Table {
+    let columns = match with_baseline {
+        true => vec!["", "baseline", "this run", "change"],
+        false => vec!["", "this run"],
+    };
+    let rows = rows.into_iter().map(|[name, baseline, current, change]| {
+        let cell = |text: Option<String>| Line::own(text.unwrap_or_default());
+        match with_baseline {
+            true => {
+                let baseline = baseline.unwrap_or_else(|| UNKNOWN.to_owned());
+                vec![cell(name), Line::own(baseline), cell(current), cell(change)]
+            }
+            false => vec![cell(name), cell(current)],
+        }
+    });
+    Table {
+        columns,
+        rows: rows.collect(),
+    }
+}
+
+fn row(
+    name: impl Into<String>,
+    baseline: Option<String>,
+    current: String,
+    change: Option<String>,
+) -> [Option<String>; 4] {
+    [Some(name.into()), baseline, Some(current), change]
+}
+
+fn pass_rates(name: String, compared: Compared, comparison: &Comparison) -> [Option<String>; 4] {
+    let current = fraction(compared.current, compared.of).unwrap_or_default();
+    let change = comparison.pass_rate.delta.map(points);
+    row(name, fraction(compared.baseline, compared.of), current, change)
+}
+
+fn wall_clock(before: Option<f64>, now: f64) -> [Option<String>; 4] {
+    let change = before.and_then(|before| relative(before, now));
+    row("wall-clock", before.map(duration), duration(now), change)
+}
+
+/// Attempts that gave a result, of how many pairs with a verdict.
+fn graded(before: Option<(usize, usize)>, now: (usize, usize)) -> [Option<String>; 4] {
+    let shown = |(attempts, pairs): (usize, usize)| match pairs {
+        0 => attempts.to_string(),
+        _ => format!("{attempts} ({:.2} a pair)", attempts as f64 / pairs as f64),
+    };
+    let change = before
+        .filter(|(attempts, _)| *attempts > 0)
+        .map(|(attempts, _)| format!("{:.2} x", now.0 as f64 / attempts as f64));
+    row("attempts with a result", before.map(shown), shown(now), change)
+}
+
+/// Cost and tokens, with how many attempts they cover: the others are unknown, not free.
+fn cost(summary: &Summary) -> Option<[Option<String>; 4]> {
+    let usages: Vec<Usage> = summary
+        .pairs
+        .iter()
+        .flat_map(|pair| &pair.attempts)
+        .filter_map(|attempt| attempt.usage)
+        .collect();
+    let covered = |is_known: fn(&Usage) -> bool| {
+        format!(
+            "of {}",
+            count(
+                usages.iter().filter(|usage| is_known(usage)).count(),
+                "attempt",
+                "attempts"
+            )
+        )
+    };
+    let mut parts = Vec::new();
+    if let Some(cost) = summary.totals.cost_usd {
+        parts.push(format!(
+            "${cost:.2} ({})",
+            covered(|usage| usage.cost_usd.is_some())
+        ));
+    }
+    if let Some(number) = summary.totals.tokens {
+        let covered = covered(|usage| usage.input_tokens.is_some() || usage.output_tokens.is_some());
+        parts.push(format!("{} ({covered})", tokens(number)));
+    }
+    (!parts.is_empty()).then(|| row("cost, tokens", None, parts.join(", "), None))
+}
+
+fn fraction(passed: usize, of: usize) -> Option<String> {
+    Some(format!("{} ({passed}/{of})", rate(passed, of)?))
+}
+
+fn decided_by(summary: &Summary) -> String {
+    let runs = summary.run.runs;
+    match summary.run.policy {
+        _ if runs < 2 => String::new(),
+        Policy::Any => format!(" (any of {runs})"),
+        Policy::All => format!(" (all of {runs})"),
+        Policy::Majority => format!(" (most of {runs})"),
+        Policy::Mean { threshold, .. } => format!(" (mean of {runs} ≥ {threshold})"),
+    }
+}
