@@ -4,6 +4,7 @@
 //! (names, messages) is kept apart from our own words until a renderer encodes it.
 
 pub mod plan;
+
 mod escape;
 mod markdown;
 mod terminal;

@@ -15,13 +15,6 @@ use crate::model::Labels;
 /// Fields that are texts but no marks of a pair.
 const NOT_LABELS: [&str; 5] = ["checks", "error", "notes", "sourcePath", "source_path"];
 
-/// What a field of `experimentDisplay` is called as a label.
-const DISPLAY_LABELS: [(&str, &str); 3] = [
-    ("modelProvider", "provider"),
-    ("modelId", "model"),
-    ("agent", "agent"),
-];
-
 /// A text longer than this, in bytes, tells something and marks nothing.
 const LONGEST_LABEL: usize = 100;
 
@@ -111,39 +104,52 @@ impl<'de> Visitor<'de> for RowVisitor {
                     fill(Some(passed), &key, &mut row.passed)?;
                 }
                 "experimentDisplay" => {
-                    let display: Value = map.next_value()?;
-                    for (field, label) in DISPLAY_LABELS {
-                        row.label(label, &display[field]);
-                    }
+                    let display: Option<Display> = named(map.next_value(), &key)?;
+                    let display = display.unwrap_or_default();
+                    row.label("provider", display.model_provider);
+                    row.label("model", display.model_id);
+                    row.label("agent", display.agent);
                 }
                 name if NOT_LABELS.contains(&name) => {
                     map.next_value::<IgnoredAny>()?;
                 }
-                name => row.label(name, &map.next_value()?),
+                name => row.label(name, map.next_value()?),
             }
         }
         Ok(row)
     }
 }
 
+/// What a row shows its experiment as.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Display {
+    model_provider: Value,
+    model_id: Value,
+    agent: Value,
+}
+
 impl Row {
     /// Adds a label where `value` is a text, or a list of nothing but texts, short enough to be one.
-    fn label(&mut self, name: &str, value: &Value) {
+    fn label(&mut self, name: &str, value: Value) {
         let values = match value {
-            Value::Array(values) => values.as_slice(),
-            value => std::slice::from_ref(value),
+            Value::Array(values) if values.iter().all(is_label) => values,
+            value if is_label(&value) => vec![value],
+            _ => return,
         };
-        let is_label = |value: &Value| {
-            value.as_str().is_some_and(|text| {
-                (1..=LONGEST_LABEL).contains(&text.len()) && !text.contains(char::is_control)
-            })
-        };
-        if values.iter().all(is_label) {
-            for text in values.iter().filter_map(Value::as_str) {
-                self.labels.add(name, text);
+        let labels = self.labels.0.entry(name.to_owned()).or_default();
+        for value in values {
+            match value {
+                Value::String(text) if !labels.contains(&text) => labels.push(text),
+                _ => {}
             }
         }
     }
+}
+
+fn is_label(value: &Value) -> bool {
+    let fits = |text: &str| (1..=LONGEST_LABEL).contains(&text.len()) && !text.contains(char::is_control);
+    value.as_str().is_some_and(fits)
 }
 
 fn set<'de, A: MapAccess<'de>, T: Deserialize<'de>>(

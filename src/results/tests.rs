@@ -234,6 +234,55 @@ fn raw_result_files_are_read_in_every_layout() {
     assert_eq!(shown(&fixture.read("runs")), "a × x Pass of 2");
 }
 
+/// A run of two pairs, one stopped when its first attempt passed, one that lost an attempt.
+const SUMMARY: &str = r#"{
+    "schema": "evalwave.summary/1", "tool": {"name": "evalwave", "version": "0.9.0"}, "a later field": [1],
+    "run": {"id": "r", "started_at": "2026-01-01T00:00:00Z", "wall_seconds": 12.5, "complete": true,
+            "conclusion": "success", "strategy": "sequential", "runs": 2, "concurrency": 2, "policy": "any",
+            "sandbox": "local", "suite": "s", "commit": "abc", "config_hash": "00", "concurrency_reason": "",
+            "selection": {"kind": "subset", "selected": 2, "of": 9}},
+    "totals": {"pairs": 2, "passed": 1, "failed": 1, "errored": 0, "not_run": 0, "pass_rate": 0.5,
+               "attempts": {"planned": 4, "graded": 2, "passed": 1, "failed": 1, "timed_out": 0, "errored": 1,
+                            "cancelled": 1, "retried": 0},
+               "attempt_pass_rate": null, "all_pass_rate": null, "distribution": {}, "sandbox_seconds": 3.0,
+               "cost_usd": null, "tokens": null},
+    "pairs": [
+        {"experiment": "a", "eval": "x", "verdict": "pass", "passed_attempts": 1, "graded_attempts": 1,
+         "planned_attempts": 2, "representative": 1, "seconds": 1.0, "firm": true,
+         "attempts": [{"index": 1, "outcome": "passed", "seconds": 1.0, "tries": 1},
+                      {"index": 2, "outcome": "cancelled", "reason": "decided", "seconds": 0.0, "tries": 0}]},
+        {"experiment": "a", "eval": "y", "verdict": "fail", "passed_attempts": 0, "graded_attempts": 1,
+         "planned_attempts": 2, "representative": 1, "seconds": 1.0, "firm": false,
+         "attempts": [{"index": 1, "outcome": "failed", "seconds": 1.0, "tries": 1},
+                      {"index": 2, "outcome": "errored", "seconds": 1.0, "tries": 3}]}]}"#;
+
+#[test]
+fn a_run_directory_and_its_summary_are_the_same_source() {
+    let fixture = Fixture::new(&[("run/summary.json", SUMMARY), ("run/journal.jsonl", "")]);
+    let directory = fixture.read("run");
+    assert_eq!(shown(&directory), "a × x Pass of 1\na × y Fail of 1, not firm");
+    assert_eq!(directory.commit.as_deref(), Some("abc"));
+    assert!(directory.is_partial_selection());
+    assert_eq!(directory.pairs, fixture.read("run/summary.json").pairs);
+}
+
+#[test]
+fn another_policy_decides_the_attempts_of_a_run_anew() {
+    let all = parse("s", SUMMARY.as_bytes(), Some(Policy::All)).unwrap();
+    // The attempt that was stopped could have failed; y failed whatever its lost attempt had given.
+    assert_eq!(shown(&all), "a × x Pass of 1, not firm\na × y Fail of 1");
+    assert_eq!(all.policy, Some(Policy::All));
+}
+
+#[test]
+fn a_summary_of_a_harness_is_not_taken_for_one_of_ours() {
+    let fixture = Fixture::new(&[
+        ("raw/summary.json", r#"{"passed": 1}"#),
+        ("raw/a/x.json", r#"{"passed": true}"#),
+    ]);
+    assert_eq!(shown(&fixture.read("raw")), "a × x Pass of unknown");
+}
+
 #[test]
 fn a_document_says_its_pair_better_than_its_path() {
     let fixture = Fixture::new(&[(
@@ -403,6 +452,7 @@ fn a_directory_outside_every_repository_says_so() {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "a test that did not run must say so")]
 fn the_published_results_of_a_real_suite_are_read() {
     let data = Utf8PathBuf::from(concat!(
         env!("CARGO_MANIFEST_DIR"),
