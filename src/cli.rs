@@ -30,7 +30,10 @@ struct Failure {
 /// Whatever is wrong before anything has run is the user's to mend.
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self { exit: ExitCode::Usage, error: error.into() }
+        Self {
+            exit: ExitCode::Usage,
+            error: error.into(),
+        }
     }
 }
 
@@ -41,10 +44,16 @@ pub fn run() -> ExitCode {
         Err(error) => {
             // Nobody is left to tell where the terminal itself is gone.
             let _ = error.print();
-            return if error.use_stderr() { ExitCode::Usage } else { ExitCode::Success };
+            return if error.use_stderr() {
+                ExitCode::Usage
+            } else {
+                ExitCode::Success
+            };
         }
     };
-    let done = Context::of_process().map_err(Failure::from).and_then(|context| dispatch(arguments, &context));
+    let done = Context::of_process()
+        .map_err(Failure::from)
+        .and_then(|context| dispatch(arguments, &context));
     match done {
         Ok(exit) => exit,
         Err(failure) => {
@@ -74,9 +83,9 @@ fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         // A reader that has seen enough, like `head`, is no failure.
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(anyhow::Error::new(error).context("cannot write to standard output").into())
-        }
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(anyhow::Error::new(error)
+            .context("cannot write to standard output")
+            .into()),
         _ => Ok(()),
     }
 }

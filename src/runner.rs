@@ -78,7 +78,10 @@ pub struct Job {
 /// The parts of the configuration that say what an ending means.
 pub fn rules(config: &Config) -> Rules {
     let attempt = &config.attempt;
-    let exit = ExitRules { pass: attempt.exit.pass.clone(), fail: attempt.exit.fail.clone() };
+    let exit = ExitRules {
+        pass: attempt.exit.pass.clone(),
+        fail: attempt.exit.fail.clone(),
+    };
     Rules {
         exit: (attempt.format == Format::ExitCode).then_some(exit),
         infra_exit: attempt.infra.exit.clone(),
@@ -136,7 +139,9 @@ impl Driver {
     fn new(job: Arc<Job>, backend: Arc<dyn Backend>, recorder: Arc<dyn Recorder>) -> Self {
         let plan = &job.plan;
         let pairs = plan.pairs.iter().map(|pair| PairSpec {
-            predicted: pair.predicted_seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+            predicted: pair
+                .predicted_seconds
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
         });
         let spec = Spec {
             pairs: pairs.collect(),
@@ -203,7 +208,11 @@ impl Driver {
     fn act(&mut self) {
         for action in self.scheduler.next(self.started.elapsed()) {
             match action {
-                Action::Start { attempt, try_number, kept } => self.start(attempt, try_number, kept),
+                Action::Start {
+                    attempt,
+                    try_number,
+                    kept,
+                } => self.start(attempt, try_number, kept),
                 Action::Cancel { attempt, reason } => {
                     if let Some(cancel) = self.cancels.remove(&attempt) {
                         // A try that has ended meanwhile does not listen any more.
@@ -238,7 +247,11 @@ impl Driver {
             try_number,
             run_started: self.started,
         };
-        let sandbox = if kept { self.kept.remove(&attempt.pair) } else { None };
+        let sandbox = if kept {
+            self.kept.remove(&attempt.pair)
+        } else {
+            None
+        };
         let handle = self.tries.spawn(context.run(sandbox, cancelled));
         self.running.insert(handle.id(), attempt);
     }
@@ -248,7 +261,9 @@ impl Driver {
             Ok((task, _)) => *task,
             Err(error) => error.id(),
         };
-        let Some(attempt) = self.running.remove(&task) else { return };
+        let Some(attempt) = self.running.remove(&task) else {
+            return;
+        };
         self.cancels.remove(&attempt);
         let mut end = match joined {
             Ok((_, end)) => end,
@@ -302,7 +317,12 @@ impl Driver {
                     Produces::Attempt => attempt.index..=attempt.index,
                     Produces::Pair => 1..=self.job.plan.runs,
                 };
-                let not_started = |index| (AttemptRecord::not_started(index, reason), AttemptDetails::default());
+                let not_started = |index| {
+                    (
+                        AttemptRecord::not_started(index, reason),
+                        AttemptDetails::default(),
+                    )
+                };
                 indexes.map(not_started).collect()
             }
         };
@@ -337,7 +357,9 @@ impl Driver {
     fn recorded(&mut self, recorded: Recorded) {
         self.note(recorded.result);
         let Some(pair) = recorded.pair else { return };
-        let Some(left) = self.unrecorded.get_mut(&pair) else { return };
+        let Some(left) = self.unrecorded.get_mut(&pair) else {
+            return;
+        };
         *left -= 1;
         if *left == 0 {
             self.unrecorded.remove(&pair);
@@ -349,7 +371,10 @@ impl Driver {
     fn end_pair(&mut self, pair: usize) {
         let plan = &self.job.plan;
         let summary = aggregate::summarize_pair(&plan.pairs[pair], plan, &self.run.pairs[pair]);
-        let graded = summary.attempts.iter().filter(|attempt| attempt.outcome.is_graded());
+        let graded = summary
+            .attempts
+            .iter()
+            .filter(|attempt| attempt.outcome.is_graded());
         let event = Event::PairEnded {
             pair: plan.pairs[pair].id.clone(),
             verdict: summary.verdict,
@@ -367,7 +392,8 @@ impl Driver {
 
     /// Stopping is not part of an attempt's end.
     fn stop(&mut self, sandbox: Box<dyn Sandbox>) {
-        self.stops.spawn(async move { sandbox.stop().await.map_err(|error| attempt::chain(&error)) });
+        self.stops
+            .spawn(async move { sandbox.stop().await.map_err(|error| attempt::chain(&error)) });
     }
 
     fn stopped(&mut self, stopped: Result<Result<(), String>, JoinError>) {
@@ -392,7 +418,10 @@ impl Driver {
     }
 
     fn attempt_id(&self, attempt: AttemptRef) -> AttemptId {
-        AttemptId { pair: self.job.plan.pairs[attempt.pair].id.clone(), index: attempt.index }
+        AttemptId {
+            pair: self.job.plan.pairs[attempt.pair].id.clone(),
+            index: attempt.index,
+        }
     }
 
     async fn finish(mut self, cancelled: bool) -> Run {

@@ -10,7 +10,8 @@ use fs_err as fs;
 use serde::Serialize;
 
 use crate::config::PublishConfig;
-use crate::model::{AttemptDetails, AttemptId, AttemptRecord, Event, PairId, PlannedPair, Run, RunPlan, Summary,
+use crate::model::{
+    AttemptDetails, AttemptId, AttemptRecord, Event, PairId, PlannedPair, Run, RunPlan, Summary,
 };
 use journal::Journal;
 
@@ -99,7 +100,11 @@ impl RunDir {
             path: path.to_owned(),
             journal,
             publish: publish.clone(),
-            pairs: plan.pairs.iter().map(|pair| (pair.id.clone(), pair.clone())).collect(),
+            pairs: plan
+                .pairs
+                .iter()
+                .map(|pair| (pair.id.clone(), pair.clone()))
+                .collect(),
             runs: plan.runs,
         })
     }
@@ -138,7 +143,12 @@ impl RunDir {
                 }
                 self.journal.write(event).await
             }
-            Event::PairEnded { pair, verdict, representative, graded } => {
+            Event::PairEnded {
+                pair,
+                verdict,
+                representative,
+                graded,
+            } => {
                 if let Some(planned) = self.pairs.get(pair) {
                     let job = publish::Job {
                         run_dir: self.path.clone(),
@@ -212,7 +222,10 @@ pub fn load(path: &Utf8Path) -> Result<Stored, StoreError> {
         let text = fs::read(&summary)?;
         return serde_json::from_slice(&text)
             .map(|summary| Stored::Summary(Box::new(summary)))
-            .map_err(|source| StoreError::Broken { path: summary, source });
+            .map_err(|source| StoreError::Broken {
+                path: summary,
+                source,
+            });
     }
     let journal = path.join(JOURNAL_FILE);
     if journal.is_file() {
@@ -246,7 +259,11 @@ fn run_entries(path: &Utf8Path) -> Result<Vec<Utf8PathBuf>, StoreError> {
 
 fn remove(path: &Utf8Path) -> Result<(), StoreError> {
     let is_dir = fs::symlink_metadata(path)?.is_dir();
-    Ok(if is_dir { fs::remove_dir_all(path)? } else { fs::remove_file(path)? })
+    Ok(if is_dir {
+        fs::remove_dir_all(path)?
+    } else {
+        fs::remove_file(path)?
+    })
 }
 
 fn move_earlier_try(path: &Utf8Path, earlier: u32) -> Result<(), StoreError> {
@@ -278,7 +295,10 @@ async fn write_attempt(
     record: &AttemptRecord,
     details: &AttemptDetails,
 ) -> Result<(), StoreError> {
-    let text = to_json(&AttemptFile { attempt: record, details });
+    let text = to_json(&AttemptFile {
+        attempt: record,
+        details,
+    });
     let path = path.to_owned();
     blocking(move || {
         fs::create_dir_all(&path)?;

@@ -111,13 +111,18 @@ mod tests {
 
     fn publish(document: Option<&str>) -> String {
         let pair = PairId::new("x", "y").unwrap();
-        let checks = [Check { name: "c".to_owned(), passed: false, notes: None }];
+        let checks = [Check {
+            name: "c".to_owned(),
+            passed: false,
+            notes: None,
+        }];
         publish_document(document, &pair, true, 2, &checks).unwrap()
     }
 
     #[test]
     fn every_value_of_the_harness_stays_as_it_was_written() {
-        let document = r#"{"z": 1.50, "passed": false, "a": {"b":  [1e5, -0, 12345678901234567890123]}, "é": "\u00e9"}"#;
+        let document =
+            r#"{"z": 1.50, "passed": false, "a": {"b":  [1e5, -0, 12345678901234567890123]}, "é": "\u00e9"}"#;
         insta::assert_snapshot!(publish(Some(document)), @r#"
         {
           "z": 1.50,
@@ -140,8 +145,7 @@ mod tests {
     fn without_an_object_the_document_is_ours() {
         for document in [None, Some("[1]"), Some("not JSON")] {
             let compact: String = publish(document).split_whitespace().collect();
-            let expected =
-                r#"{"experiment":"x","eval":"y","passed":true,"attempts":2,"checks":[{"name":"c","passed":false}]}"#;
+            let expected = r#"{"experiment":"x","eval":"y","passed":true,"attempts":2,"checks":[{"name":"c","passed":false}]}"#;
             assert_eq!(compact, expected);
         }
     }

@@ -18,7 +18,9 @@ pub(super) fn compare(arguments: &CompareArguments, context: &Context) -> Result
         (settings::GROUP_BY, arguments.group_by.as_ref()),
         (settings::FAIL_ON, arguments.fail_on.as_ref()),
     ];
-    let flags = flags.into_iter().filter_map(|(setting, value)| Some((setting.flag?.to_owned(), value?.clone())));
+    let flags = flags
+        .into_iter()
+        .filter_map(|(setting, value)| Some((setting.flag?.to_owned(), value?.clone())));
     let config = config::load_comparison(None, &Given::new(flags, [], []))?;
     let read = |sources: &[String]| read_results(sources, &context.current_dir, config.policy);
     let baseline = read(&arguments.baseline)?;

@@ -25,17 +25,23 @@ pub(super) struct Context {
 
 impl Context {
     /// Reads it all.
-    #[expect(clippy::disallowed_methods, reason = "the one place that reads the process's surroundings")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place that reads the process's surroundings"
+    )]
     pub(super) fn of_process() -> anyhow::Result<Self> {
         let environment: BTreeMap<String, String> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
-        let utf8 = |path: std::path::PathBuf| {
-            Utf8PathBuf::try_from(path).map_err(|error| error.into_io_error())
-        };
-        let current_dir = std::env::current_dir().and_then(utf8).context("cannot use the current directory")?;
+        let utf8 =
+            |path: std::path::PathBuf| Utf8PathBuf::try_from(path).map_err(|error| error.into_io_error());
+        let current_dir = std::env::current_dir()
+            .and_then(utf8)
+            .context("cannot use the current directory")?;
         let temp_dir = utf8(std::env::temp_dir()).context("cannot use the temporary directory")?;
-        let program = std::env::current_exe().and_then(utf8).context("cannot find this program's own file")?;
+        let program = std::env::current_exe()
+            .and_then(utf8)
+            .context("cannot find this program's own file")?;
         let plain = environment.get("NO_COLOR").is_some_and(|value| !value.is_empty());
         Ok(Self {
             color: !plain && std::io::stdout().is_terminal(),
@@ -48,14 +54,26 @@ impl Context {
 
     /// A variable; one that is empty or only white space counts as not set.
     pub(super) fn variable(&self, name: &str) -> Option<&str> {
-        self.environment.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
+        self.environment
+            .get(name)
+            .map(|value| value.trim())
+            .filter(|value| !value.is_empty())
     }
 
     /// Variables without which the system's own programs do not run: none but on Windows.
     pub(super) fn system_variables(&self) -> Vec<(String, String)> {
-        const WINDOWS: [&str; 6] = ["SystemRoot", "SystemDrive", "windir", "ComSpec", "PATHEXT", "ProgramFiles"];
+        const WINDOWS: [&str; 6] = [
+            "SystemRoot",
+            "SystemDrive",
+            "windir",
+            "ComSpec",
+            "PATHEXT",
+            "ProgramFiles",
+        ];
         let names: &[&str] = if cfg!(windows) { &WINDOWS } else { &[] };
-        let found = names.iter().filter_map(|name| self.environment.get_key_value(*name));
+        let found = names
+            .iter()
+            .filter_map(|name| self.environment.get_key_value(*name));
         found.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 

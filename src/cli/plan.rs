@@ -16,5 +16,9 @@ pub(super) fn plan(arguments: &PlanArguments, context: &Context) -> Result<ExitC
         TextOrJson::Json => json(&document)?,
     })?;
     // An empty suite measures nothing; an empty part of one is what was asked for.
-    Ok(if plan.selection.of == 0 { ExitCode::NothingMeasured } else { ExitCode::Success })
+    Ok(if plan.selection.of == 0 {
+        ExitCode::NothingMeasured
+    } else {
+        ExitCode::Success
+    })
 }

@@ -16,24 +16,42 @@ pub(super) struct Progress {
 impl Progress {
     /// Progress towards so many attempts.
     pub(super) fn new(planned: usize) -> Self {
-        Self { planned, ended: AtomicUsize::new(0) }
+        Self {
+            planned,
+            ended: AtomicUsize::new(0),
+        }
     }
 
     /// Shows an event, if it is one for a reader.
     pub(super) fn show(&self, event: &Event) {
         match event {
-            Event::TryFailed { attempt, try_number, error, .. } => {
+            Event::TryFailed {
+                attempt,
+                try_number,
+                error,
+                ..
+            } => {
                 let line = first_line(&error.message);
-                let text = format!("try {try_number} of {attempt} {}: {line}; trying again", error.class);
+                let text = format!(
+                    "try {try_number} of {attempt} {}: {line}; trying again",
+                    error.class
+                );
                 tell(&format!("{:>width$} {}", "", plain(&text), width = self.width()));
             }
             Event::AttemptEnded { pair, record, .. } => {
                 let ended = self.ended.fetch_add(1, Ordering::Relaxed) + 1;
                 // An attempt that was never needed is counted, not told.
                 if record.tries > 0 {
-                    let attempt = AttemptId { pair: pair.clone(), index: record.index };
+                    let attempt = AttemptId {
+                        pair: pair.clone(),
+                        index: record.index,
+                    };
                     let count = format!("{ended}/{}", self.planned);
-                    tell(&format!("{count:>width$} {}", plain(&ending(&attempt, record)), width = self.width()));
+                    tell(&format!(
+                        "{count:>width$} {}",
+                        plain(&ending(&attempt, record)),
+                        width = self.width()
+                    ));
                 }
             }
             _ => {}

@@ -21,7 +21,10 @@ fn record_error(error: StoreError) -> RecordError {
 #[async_trait]
 impl Recorder for Recording {
     async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, RecordError> {
-        self.directory.open_try(attempt, try_number).await.map_err(record_error)
+        self.directory
+            .open_try(attempt, try_number)
+            .await
+            .map_err(record_error)
     }
 
     async fn record(&self, event: &Event) -> Result<(), RecordError> {

@@ -44,15 +44,23 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
     let job = job(&suite, plan, secrets, run_id, started_at, &output, context)?;
     harden_self();
     let backend = backend(&suite, &job, context)?;
-    let directory =
-        RunDir::create(&output.directory, arguments.overwrite, &job.plan, &suite.config.attempt.publish)?;
+    let directory = RunDir::create(
+        &output.directory,
+        arguments.overwrite,
+        &job.plan,
+        &suite.config.attempt.publish,
+    )?;
     output.point_latest();
     if job.plan.concurrency.bounded {
         tell(&format!("notice: concurrency {}", job.plan.concurrency.reason));
     }
-    let recording = Arc::new(Recording { directory, progress: Progress::new(job.plan.attempts()) });
+    let recording = Arc::new(Recording {
+        directory,
+        progress: Progress::new(job.plan.attempts()),
+    });
     let run = drive(Arc::new(job), backend, &recording)?;
-    let skipped = arguments.selection.changed_since.is_some() && run.plan.pairs.is_empty() && run.plan.selection.of > 0;
+    let skipped =
+        arguments.selection.changed_since.is_some() && run.plan.pairs.is_empty() && run.plan.selection.of > 0;
     let (summary, exit) = conclude(&run, &suite.config, baseline, skipped);
     keep(&recording.directory, &summary)?;
     print(&match arguments.format {
@@ -75,11 +83,19 @@ struct Output {
 impl Output {
     fn of(arguments: &RunArguments, run_id: &str, context: &Context) -> Self {
         match &arguments.output_dir {
-            Some(named) => Self { directory: context.absolute(named), shown: named.clone(), latest: None },
+            Some(named) => Self {
+                directory: context.absolute(named),
+                shown: named.clone(),
+                latest: None,
+            },
             None => {
                 let shown = Utf8Path::new(OUTPUT_ROOT).join(run_id);
                 let latest = context.current_dir.join(OUTPUT_ROOT).join("latest");
-                Self { directory: context.absolute(&shown), shown, latest: Some(latest) }
+                Self {
+                    directory: context.absolute(&shown),
+                    shown,
+                    latest: Some(latest),
+                }
             }
         }
     }
@@ -95,7 +111,9 @@ impl Output {
     /// What no sandbox receives.
     fn roots(&self) -> Vec<Utf8PathBuf> {
         let root = self.latest.as_ref().and_then(|latest| latest.parent());
-        std::iter::once(self.directory.clone()).chain(root.map(Utf8Path::to_owned)).collect()
+        std::iter::once(self.directory.clone())
+            .chain(root.map(Utf8Path::to_owned))
+            .collect()
     }
 }
 
@@ -131,13 +149,15 @@ fn secrets(config: &Config, context: &Context) -> Result<Vec<(String, String)>, 
 fn baseline(suite: &Suite) -> Result<Result<ResultSet, String>, Failure> {
     match &suite.config.baseline {
         BaselineConfig::None => Ok(Err("no baseline was asked for".to_owned())),
-        BaselineConfig::Auto => {
-            Ok(Err("no baseline: name one with `baseline` or --baseline".to_owned()))
-        }
+        BaselineConfig::Auto => Ok(Err(
+            "no baseline: name one with `baseline` or --baseline".to_owned()
+        )),
         BaselineConfig::Sources(sources) => {
             // Recorded verdicts stand; attempts that are known one by one are decided as this run's are.
             let policy = Some(suite.config.policy);
-            Ok(Ok(read_results(sources, &suite.root, policy).context("cannot read the baseline")?))
+            Ok(Ok(
+                read_results(sources, &suite.root, policy).context("cannot read the baseline")?
+            ))
         }
     }
 }
@@ -153,7 +173,10 @@ fn job(
 ) -> Result<Job, Failure> {
     let config = &suite.config;
     let env = config.attempt.env_from.iter().filter_map(|name| {
-        context.environment.get(name).map(|value| (name.clone(), value.clone()))
+        context
+            .environment
+            .get(name)
+            .map(|value| (name.clone(), value.clone()))
     });
     let files = catalog::workspace_files(&suite.root, &config.attempt.upload, &output.roots())?;
     Ok(Job {
@@ -166,7 +189,10 @@ fn job(
         rules: runner::rules(config),
         pace: Pace::new(plan.strategy, plan.on_pass)?,
         retry: config.retry,
-        workspace: Workspace { root: suite.root.clone(), files },
+        workspace: Workspace {
+            root: suite.root.clone(),
+            files,
+        },
         attempt: config.attempt.clone(),
         plan,
     })
@@ -245,15 +271,21 @@ fn conclude(
         }
         Err(why) => summary.notices.push(why),
     }
-    summary.gates =
-        gates::evaluate(&config.fail_on, &GateFacts::of_summary(&summary), summary.comparison.as_ref());
+    summary.gates = gates::evaluate(
+        &config.fail_on,
+        &GateFacts::of_summary(&summary),
+        summary.comparison.as_ref(),
+    );
     let incomplete = Gate::Incomplete.to_string();
     let facts = Facts {
         totals: &summary.totals,
         cancelled: run.cancelled,
         skipped,
         fail_on: &config.fail_on,
-        gate_failed: summary.gates.iter().any(|gate| gate.failed && gate.gate != incomplete),
+        gate_failed: summary
+            .gates
+            .iter()
+            .any(|gate| gate.failed && gate.gate != incomplete),
     };
     let (conclusion, exit) = aggregate::conclude(facts);
     summary.run.conclusion = conclusion;

@@ -2,8 +2,8 @@
 
 use super::arguments::{Document, SchemaArguments};
 use super::{Failure, json, print};
-use crate::model::{ExitCode, summary};
 use crate::config;
+use crate::model::{ExitCode, summary};
 
 pub(super) fn schema(arguments: &SchemaArguments) -> Result<ExitCode, Failure> {
     let schema = match arguments.document {

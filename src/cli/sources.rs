@@ -36,7 +36,13 @@ impl Suite {
         let given = given(selection, more, context);
         let (path, name) = find_config(selection.config.as_deref(), context)?;
         let bytes = fs_err::read(&path).context("cannot read the configuration")?;
-        let config = config::load(Some(&Source { name: name.as_str(), bytes: &bytes }), &given)?;
+        let config = config::load(
+            Some(&Source {
+                name: name.as_str(),
+                bytes: &bytes,
+            }),
+            &given,
+        )?;
         let root = root_of(&path);
         let pairs = catalog::pairs(&config.suite, &root, &mut std::io::stdin())?;
         Ok(Self { config, root, pairs })
@@ -52,7 +58,11 @@ impl Suite {
         let select = Select {
             experiments: globs(&selection.experiment),
             evals: globs(&selection.eval),
-            labels: selection.label.iter().flat_map(|labels| labels.0.clone()).collect(),
+            labels: selection
+                .label
+                .iter()
+                .flat_map(|labels| labels.0.clone())
+                .collect(),
             changed,
             shard: selection.shard,
         };
@@ -61,7 +71,9 @@ impl Suite {
             config: &self.config,
             pairs: &self.pairs,
             select: &select,
-            capacity: local::capacity_here(local).running.map(|limit| (limit.value, limit.reason)),
+            capacity: local::capacity_here(local)
+                .running
+                .map(|limit| (limit.value, limit.reason)),
         };
         Ok(plan::build(&request)?)
     }
@@ -71,17 +83,16 @@ fn globs(lists: &[Globs]) -> Vec<String> {
     lists.iter().flat_map(|list| list.0.clone()).collect()
 }
 
-fn given(
-    selection: &SelectionArguments,
-    more: &[(Setting, Option<&str>)],
-    context: &Context,
-) -> Given {
+fn given(selection: &SelectionArguments, more: &[(Setting, Option<&str>)], context: &Context) -> Given {
     let flags = [
         (settings::PAIRS, selection.pairs.as_deref()),
         (settings::PAIRS_JSON, selection.pairs_json.as_deref()),
         (settings::RUNS, selection.runs.as_deref()),
         (settings::STRATEGY, selection.strategy.as_deref()),
-        (settings::PARALLEL_ATTEMPTS, selection.parallel_attempts.as_deref()),
+        (
+            settings::PARALLEL_ATTEMPTS,
+            selection.parallel_attempts.as_deref(),
+        ),
         (settings::CONCURRENCY, selection.concurrency.as_deref()),
         (settings::TIMEOUT, selection.timeout.as_deref()),
         (settings::SANDBOX, selection.sandbox.as_deref()),
@@ -92,10 +103,7 @@ fn given(
 }
 
 /// The configuration's path, and its name as the user knows it.
-fn find_config(
-    named: Option<&Utf8Path>,
-    context: &Context,
-) -> Result<(Utf8PathBuf, Utf8PathBuf), Failure> {
+fn find_config(named: Option<&Utf8Path>, context: &Context) -> Result<(Utf8PathBuf, Utf8PathBuf), Failure> {
     if let Some(named) = named {
         let path = context.absolute(named);
         if !path.is_file() {
@@ -103,7 +111,10 @@ fn find_config(
         }
         return Ok((path, named.to_owned()));
     }
-    let found = CONFIG_FILES.iter().map(Utf8Path::new).find(|name| context.absolute(name).is_file());
+    let found = CONFIG_FILES
+        .iter()
+        .map(Utf8Path::new)
+        .find(|name| context.absolute(name).is_file());
     match found {
         Some(name) => Ok((context.absolute(name), name.to_owned())),
         None => Err(anyhow!(
@@ -131,7 +142,9 @@ pub(super) fn read_results(
     directory: &Utf8Path,
     policy: Option<Policy>,
 ) -> anyhow::Result<ResultSet> {
-    let sets: Result<Vec<ResultSet>, _> =
-        sources.iter().map(|source| results::read(source, directory, policy, &mut std::io::stdin())).collect();
+    let sets: Result<Vec<ResultSet>, _> = sources
+        .iter()
+        .map(|source| results::read(source, directory, policy, &mut std::io::stdin()))
+        .collect();
     Ok(compare::merge(sets?)?)
 }

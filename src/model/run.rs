@@ -69,7 +69,12 @@ impl Run {
         match event {
             Event::RunStarted { .. } | Event::SandboxNamed { .. } | Event::PairEnded { .. } => {}
             Event::AttemptStarted { offset, .. } => self.wall_seconds = self.wall_seconds.max(*offset),
-            Event::TryFailed { attempt, try_number, seconds, .. } => {
+            Event::TryFailed {
+                attempt,
+                try_number,
+                seconds,
+                ..
+            } => {
                 if let Some(pair) = self.pair_mut(&attempt.pair) {
                     pair.held_seconds += seconds;
                     pair.failed_tries.insert(attempt.index, *try_number);

@@ -202,6 +202,7 @@ fn compared(of: usize, before: usize, now: usize) -> Comparison {
             level: Level::Verdicts,
             p_value: Some(0.4545).filter(|_| of > 0),
             alpha: 0.05,
+            lower_bound: None,
             detectable: Some(0.067).filter(|_| of > 0),
         },
         groups: Vec::new(),

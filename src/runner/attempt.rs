@@ -78,13 +78,20 @@ impl TryEnd {
     /// What the scheduler is told.
     pub(super) fn ending(&self) -> Ending {
         if let Some((record, _)) = self.records.iter().find(|(record, _)| record.outcome.is_graded()) {
-            return Ending::Graded { outcome: record.outcome, score: record.score };
+            return Ending::Graded {
+                outcome: record.outcome,
+                score: record.score,
+            };
         }
         match self.failure() {
             Some((record, error)) => Ending::Errored {
                 class: error.class,
                 retry: self.retry,
-                delay: if self.throttled { throttled_delay(record.tries) } else { Duration::ZERO },
+                delay: if self.throttled {
+                    throttled_delay(record.tries)
+                } else {
+                    Duration::ZERO
+                },
             },
             None => Ending::Cancelled,
         }
@@ -93,7 +100,11 @@ impl TryEnd {
     /// The error that the try died of.
     pub(super) fn failure(&self) -> Option<(&AttemptRecord, AttemptError)> {
         let (record, _) = self.records.first()?;
-        record.error.clone().filter(|_| record.outcome == Outcome::Errored).map(|error| (record, error))
+        record
+            .error
+            .clone()
+            .filter(|_| record.outcome == Outcome::Errored)
+            .map(|error| (record, error))
     }
 }
 
@@ -138,7 +149,11 @@ impl TryContext {
             offset: seconds(life.started - self.run_started),
         };
         self.recorder.record(&started).await.map_err(store_failed)?;
-        let directory = self.recorder.open_try(&self.id, self.try_number).await.map_err(store_failed)?;
+        let directory = self
+            .recorder
+            .open_try(&self.id, self.try_number)
+            .await
+            .map_err(store_failed)?;
         let mut log = OutputLog::create(&directory.join(collect::OUTPUT_FILE), &self.job.redactor)
             .await
             .map_err(store_failed)?;
@@ -184,8 +199,7 @@ impl TryContext {
             Phase::Collect,
             collect::collect(sandbox.as_mut(), &paths, &self.job, directory),
         )
-        .await?
-        ?;
+        .await??;
         life.phases.set(Phase::Collect, seconds(begun.elapsed()));
         Ok((end, collected))
     }
@@ -194,7 +208,13 @@ impl TryContext {
     async fn provision(&self, life: &mut Life) -> Result<(), Failure> {
         let _starting = self.starting.acquire().await.map_err(store_failed)?;
         let spec = SandboxSpec {
-            name: format!("{}-{}-{}-{}", self.job.run_id, self.pair + 1, self.id.index, self.try_number),
+            name: format!(
+                "{}-{}-{}-{}",
+                self.job.run_id,
+                self.pair + 1,
+                self.id.index,
+                self.try_number
+            ),
         };
         let named = Event::SandboxNamed {
             name: spec.name.clone(),
@@ -216,11 +236,20 @@ impl TryContext {
     }
 
     /// `setup` where the sandbox is cold, then `boot`.
-    async fn prepare(&self, life: &mut Life, values: &Values, log: &mut OutputLog<'_>) -> Result<(), Failure> {
+    async fn prepare(
+        &self,
+        life: &mut Life,
+        values: &Values,
+        log: &mut OutputLog<'_>,
+    ) -> Result<(), Failure> {
         let attempt = &self.job.attempt;
         let cold = life.boot == Some(Boot::Cold);
         let steps = [
-            (Phase::Setup, attempt.setup.as_ref().filter(|_| cold), ErrorClass::Setup),
+            (
+                Phase::Setup,
+                attempt.setup.as_ref().filter(|_| cold),
+                ErrorClass::Setup,
+            ),
             (Phase::Boot, attempt.boot.as_ref(), ErrorClass::Boot),
         ];
         for (phase, template, class) in steps {
@@ -247,7 +276,8 @@ impl TryContext {
         };
         Ok(Command {
             line: template.render(values).map_err(unknown)?,
-            env: environment::variables(&self.job, values, self.try_number, phase != Phase::Setup).map_err(unknown)?,
+            env: environment::variables(&self.job, values, self.try_number, phase != Phase::Setup)
+                .map_err(unknown)?,
             // What boot starts serves the attempts after it.
             keeps_daemons: phase == Phase::Boot,
         })
@@ -255,11 +285,19 @@ impl TryContext {
 
     fn grade(&self, end: CommandEnd, collected: Collected, finished: &Finished) -> Vec<Graded> {
         let grade = |path: &str, result: ResultFile| {
-            let ran = Ran { end, result: result.found(), result_path: path, output_tail: &finished.last };
+            let ran = Ran {
+                end,
+                result: result.found(),
+                result_path: path,
+                output_tail: &finished.last,
+            };
             (self.judge(None, Ok(ran)), result.into_reading())
         };
-        let mut graded: Vec<Graded> =
-            collected.results.into_iter().map(|(path, result)| grade(&path, result)).collect();
+        let mut graded: Vec<Graded> = collected
+            .results
+            .into_iter()
+            .map(|(path, result)| grade(&path, result))
+            .collect();
         let expected = match self.job.plan.produces {
             Produces::Attempt => 1,
             Produces::Pair => self.job.plan.runs as usize,
@@ -282,29 +320,44 @@ impl TryContext {
         let retry = graded.iter().all(|(judgement, _)| judgement.retry);
         let throttled = graded.iter().any(|(judgement, _)| judgement.throttled());
         let shared = graded.len() as f64;
-        let records = graded.into_iter().zip(self.id.index..).map(|((judgement, reading), index)| {
-            let reading = reading.as_deref();
-            let id = AttemptId { pair: self.id.pair.clone(), index };
-            let checks = reading.map(|reading| reading.checks.clone()).unwrap_or_default();
-            let failed = checks.iter().filter(|check| !check.passed).map(|check| check.name.clone());
-            let record = AttemptRecord {
-                index,
-                outcome: judgement.outcome,
-                reason: judgement.reason,
-                // Attempts that one command made share its time.
-                seconds: round(elapsed / shared),
-                started_offset: Some(started_offset),
-                phases: life.phases,
-                boot: life.boot,
-                tries: self.try_number,
-                error: judgement.error,
-                checks_failed: failed.collect(),
-                score: reading.and_then(|reading| reading.score),
-                usage: reading.and_then(|reading| reading.usage),
-                path: Some(id.path()),
-            };
-            (record, AttemptDetails { checks, ..life.details.clone() })
-        });
+        let records = graded
+            .into_iter()
+            .zip(self.id.index..)
+            .map(|((judgement, reading), index)| {
+                let reading = reading.as_deref();
+                let id = AttemptId {
+                    pair: self.id.pair.clone(),
+                    index,
+                };
+                let checks = reading.map(|reading| reading.checks.clone()).unwrap_or_default();
+                let failed = checks
+                    .iter()
+                    .filter(|check| !check.passed)
+                    .map(|check| check.name.clone());
+                let record = AttemptRecord {
+                    index,
+                    outcome: judgement.outcome,
+                    reason: judgement.reason,
+                    // Attempts that one command made share its time.
+                    seconds: round(elapsed / shared),
+                    started_offset: Some(started_offset),
+                    phases: life.phases,
+                    boot: life.boot,
+                    tries: self.try_number,
+                    error: judgement.error,
+                    checks_failed: failed.collect(),
+                    score: reading.and_then(|reading| reading.score),
+                    usage: reading.and_then(|reading| reading.usage),
+                    path: Some(id.path()),
+                };
+                (
+                    record,
+                    AttemptDetails {
+                        checks,
+                        ..life.details.clone()
+                    },
+                )
+            });
         TryEnd {
             records: records.collect(),
             sandbox: life.sandbox,
@@ -365,7 +418,9 @@ async fn within<T>(
     phase: Phase,
     work: impl Future<Output = Result<T, SandboxError>>,
 ) -> Result<T, Failure> {
-    within_limit(limit, phase, work).await?.map_err(|error| sandbox_failed(phase, &error))
+    within_limit(limit, phase, work)
+        .await?
+        .map_err(|error| sandbox_failed(phase, &error))
 }
 
 async fn within_limit<T>(limit: Duration, phase: Phase, work: impl Future<Output = T>) -> Result<T, Failure> {
@@ -383,19 +438,36 @@ fn past_limit(phase: Phase, limit: Duration) -> String {
 }
 
 fn failure(phase: Phase, class: ErrorClass, message: String) -> Failure {
-    Failure { phase, class, message, end: None }
+    Failure {
+        phase,
+        class,
+        message,
+        end: None,
+    }
 }
 
 fn sandbox_failed(phase: Phase, error: &SandboxError) -> Failure {
-    failure(phase, error.class.unwrap_or_else(|| phase_class(phase)), chain(error))
+    failure(
+        phase,
+        error.class.unwrap_or_else(|| phase_class(phase)),
+        chain(error),
+    )
 }
 
 fn store_failed(error: impl std::error::Error) -> Failure {
-    failure(Phase::Collect, ErrorClass::Store, format!("cannot keep the attempt's files: {}", chain(&error)))
+    failure(
+        Phase::Collect,
+        ErrorClass::Store,
+        format!("cannot keep the attempt's files: {}", chain(&error)),
+    )
 }
 
 fn sandbox_gone() -> Failure {
-    failure(Phase::Command, ErrorClass::SandboxLost, "the sandbox is gone".to_owned())
+    failure(
+        Phase::Command,
+        ErrorClass::SandboxLost,
+        "the sandbox is gone".to_owned(),
+    )
 }
 
 /// The message of a broken step with the last lines that it printed.

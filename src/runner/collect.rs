@@ -44,9 +44,20 @@ pub(super) struct Paths {
 impl Paths {
     /// Fills in an attempt's values.
     pub(super) fn of(attempt: &AttemptConfig, values: &Values) -> Result<Self, UnknownPlaceholder> {
-        let result = attempt.result.as_ref().map(|result| result.render_path(values)).transpose()?;
-        let keep = attempt.keep.as_ref().map(|keep| keep.path.render(values)).transpose()?;
-        Ok(Self { result, keep: keep.map(Utf8PathBuf::from) })
+        let result = attempt
+            .result
+            .as_ref()
+            .map(|result| result.render_path(values))
+            .transpose()?;
+        let keep = attempt
+            .keep
+            .as_ref()
+            .map(|keep| keep.path.render(values))
+            .transpose()?;
+        Ok(Self {
+            result,
+            keep: keep.map(Utf8PathBuf::from),
+        })
     }
 }
 
@@ -99,7 +110,11 @@ pub(super) async fn collect(
     job: &Job,
     directory: &Utf8Path,
 ) -> Result<Collected, Failure> {
-    let mut collected = Collected { results: Vec::new(), expected_at: String::new(), notes: Vec::new() };
+    let mut collected = Collected {
+        results: Vec::new(),
+        expected_at: String::new(),
+        notes: Vec::new(),
+    };
     if let Some(result) = &paths.result {
         collected.expected_at.clone_from(&result.shown);
         let found = find_results(sandbox, result, directory).await?;
@@ -121,7 +136,10 @@ impl Collected {
         };
         if found.len() > wanted {
             let (first, many) = (&found[0].path, found.len());
-            let note = format!("{many} files match `{}`, {wanted} expected: read from `{first}` on", self.expected_at);
+            let note = format!(
+                "{many} files match `{}`, {wanted} expected: read from `{first}` on",
+                self.expected_at
+            );
             if job.plan.produces == Produces::Attempt {
                 self.results = vec![(self.expected_at.clone(), ResultFile::Unreadable(note))];
                 return Ok(());
@@ -199,7 +217,11 @@ async fn find_results(
         .map_err(|error| lost(ErrorClass::Collect, &chain(&error)))
 }
 
-fn matching_files(archive: &Utf8Path, parent: &Utf8Path, matcher: &GlobMatcher) -> std::io::Result<Vec<Found>> {
+fn matching_files(
+    archive: &Utf8Path,
+    parent: &Utf8Path,
+    matcher: &GlobMatcher,
+) -> std::io::Result<Vec<Found>> {
     let mut found = Vec::new();
     let mut archive = tar::Archive::new(std::io::BufReader::new(fs::File::open(archive)?));
     for entry in archive.entries()? {
@@ -216,7 +238,10 @@ fn matching_files(archive: &Utf8Path, parent: &Utf8Path, matcher: &GlobMatcher) 
             entry.read_to_end(&mut bytes)?;
             Ok(bytes)
         };
-        found.push(Found { path: path.into_string(), bytes });
+        found.push(Found {
+            path: path.into_string(),
+            bytes,
+        });
     }
     found.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(found)
@@ -230,10 +255,14 @@ async fn keep_files(
     directory: &Utf8Path,
     notes: &mut Vec<String>,
 ) -> Result<(), String> {
-    let Some(config) = &job.attempt.keep else { return Ok(()) };
+    let Some(config) = &job.attempt.keep else {
+        return Ok(());
+    };
     let archive = directory.join(".files.tar");
     let cap = config.max_size.saturating_mul(2).saturating_add(ARCHIVE_OVERHEAD);
-    let downloaded = download(sandbox, keep, &archive, cap).await.map_err(|failure| failure.message)?;
+    let downloaded = download(sandbox, keep, &archive, cap)
+        .await
+        .map_err(|failure| failure.message)?;
     if downloaded.is_none() {
         return Ok(());
     }
@@ -249,7 +278,9 @@ async fn keep_files(
     let extracted = tokio::task::spawn_blocking(move || extraction.run()).await;
     // The archive is a copy of what was just extracted.
     let _ = fs::remove_file(&archive);
-    let left_out = extracted.map_err(|error| error.to_string())?.map_err(|error| chain(&error))?;
+    let left_out = extracted
+        .map_err(|error| error.to_string())?
+        .map_err(|error| chain(&error))?;
     notes.extend(left_out);
     Ok(())
 }
@@ -316,7 +347,9 @@ impl Extraction {
             (too_large, format!("`keep.max-size` is {} bytes", self.max_size)),
         ];
         let notes = notes.into_iter().filter(|(count, _)| *count > 0);
-        Ok(notes.map(|(count, why)| format!("{count} kept paths were left out: {why}")).collect())
+        Ok(notes
+            .map(|(count, why)| format!("{count} kept paths were left out: {why}"))
+            .collect())
     }
 
     fn write_file(&self, from: &mut impl Read, to: &Utf8Path) -> std::io::Result<()> {
@@ -361,7 +394,9 @@ async fn download(
     let mut tries = 0;
     loop {
         tries += 1;
-        let file = fs::tokio::File::create(to).await.map_err(|error| lost(ErrorClass::Store, &chain(&error)))?;
+        let file = fs::tokio::File::create(to)
+            .await
+            .map_err(|error| lost(ErrorClass::Store, &chain(&error)))?;
         let mut capped = Capped { file, left: cap };
         let downloaded = sandbox.download(from, &mut capped).await;
         let flushed = tokio::io::AsyncWriteExt::flush(&mut capped).await;
@@ -379,7 +414,12 @@ async fn download(
 }
 
 fn lost(class: ErrorClass, why: &str) -> Failure {
-    Failure { phase: Phase::Collect, class, message: why.to_owned(), end: None }
+    Failure {
+        phase: Phase::Collect,
+        class,
+        message: why.to_owned(),
+        end: None,
+    }
 }
 
 /// A file that takes only so many bytes.
@@ -389,7 +429,11 @@ struct Capped {
 }
 
 impl AsyncWrite for Capped {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
         if bytes.len() as u64 > self.left {
             self.left = 0;
             return Poll::Ready(Err(std::io::Error::other("it is larger than its limit")));

@@ -9,7 +9,10 @@ use crate::model::AttemptId;
 /// The values of placeholders for one attempt.
 pub(super) fn values(job: &Job, pair: usize, id: &AttemptId) -> Values {
     let mut values = Values::of_attempt(&job.plan.pairs[pair], id, job.plan.runs);
-    values.0.insert("timeout_sec".to_owned(), whole_seconds(job.attempt.timeout).to_string());
+    values.0.insert(
+        "timeout_sec".to_owned(),
+        whole_seconds(job.attempt.timeout).to_string(),
+    );
     values
 }
 
@@ -30,7 +33,12 @@ pub(super) fn variables(
     if secrets {
         variables.extend(job.secrets.iter().cloned());
     }
-    variables.extend(values.0.iter().map(|(name, value)| (variable_name(name), value.clone())));
+    variables.extend(
+        values
+            .0
+            .iter()
+            .map(|(name, value)| (variable_name(name), value.clone())),
+    );
     variables.push(("EVALWAVE_TRY".to_owned(), try_number.to_string()));
     Ok(variables)
 }
@@ -38,7 +46,11 @@ pub(super) fn variables(
 /// `provider` is `EVALWAVE_PROVIDER`.
 fn variable_name(placeholder: &str) -> String {
     let name = placeholder.chars().map(|char| {
-        if char.is_ascii_alphanumeric() { char.to_ascii_uppercase() } else { '_' }
+        if char.is_ascii_alphanumeric() {
+            char.to_ascii_uppercase()
+        } else {
+            '_'
+        }
     });
     format!("EVALWAVE_{}", name.collect::<String>())
 }

@@ -89,7 +89,11 @@ impl<'r> OutputLog<'r> {
             self.head.write_all(head).await?;
             self.head_bytes += head.len() as u64;
         }
-        if rest.is_empty() { Ok(()) } else { self.write_tail(rest).await }
+        if rest.is_empty() {
+            Ok(())
+        } else {
+            self.write_tail(rest).await
+        }
     }
 
     async fn write_tail(&mut self, bytes: &[u8]) -> std::io::Result<()> {
@@ -116,7 +120,8 @@ impl<'r> OutputLog<'r> {
     }
 
     fn remember(&mut self, bytes: &[u8]) {
-        self.last.extend_from_slice(&bytes[bytes.len().saturating_sub(LAST)..]);
+        self.last
+            .extend_from_slice(&bytes[bytes.len().saturating_sub(LAST)..]);
         let surplus = self.last.len().saturating_sub(LAST);
         self.last.drain(..surplus);
     }

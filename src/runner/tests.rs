@@ -20,9 +20,7 @@ use crate::model::{
 };
 use crate::plan::{Request, Select, build};
 use crate::redact::Redactor;
-use crate::sandbox::{
-    Backend, Capacity, Command, Exit, Sandbox, SandboxError, SandboxSpec, Workspace,
-};
+use crate::sandbox::{Backend, Capacity, Command, Exit, Sandbox, SandboxError, SandboxSpec, Workspace};
 use crate::schedule::Pace;
 use crate::{aggregate, runner};
 
@@ -53,7 +51,8 @@ struct Engine {
 
 impl Engine {
     fn script(mut self, eval: &str, attempt: u32, try_number: u32, script: Script) -> Self {
-        self.scripts.insert((eval.to_owned(), attempt, try_number), script);
+        self.scripts
+            .insert((eval.to_owned(), attempt, try_number), script);
         self
     }
 }
@@ -72,18 +71,30 @@ impl Drop for Scripted {
 }
 
 fn broken(message: &str) -> SandboxError {
-    SandboxError { class: None, message: message.to_owned(), source: None }
+    SandboxError {
+        class: None,
+        message: message.to_owned(),
+        source: None,
+    }
 }
 
 #[async_trait]
 impl Backend for Engine {
     fn capacity(&self) -> Capacity {
-        Capacity { running: None, starting: 64 }
+        Capacity {
+            running: None,
+            starting: 64,
+        }
     }
 
     async fn start(&self, spec: &SandboxSpec) -> Result<Box<dyn Sandbox>, SandboxError> {
         // Names end in pair, attempt and try.
-        let numbers: Vec<u32> = spec.name.rsplit('-').take(3).map(|part| part.parse().unwrap()).collect();
+        let numbers: Vec<u32> = spec
+            .name
+            .rsplit('-')
+            .take(3)
+            .map(|part| part.parse().unwrap())
+            .collect();
         let eval = format!("e{}", numbers[2]);
         if let Some(Script::NoSandbox) = self.scripts.get(&(eval, numbers[1], numbers[0])) {
             return Err(broken("the engine is full"));
@@ -119,9 +130,19 @@ impl Sandbox for Scripted {
         Ok(())
     }
 
-    async fn exec(&mut self, command: &Command, output: &mpsc::Sender<Vec<u8>>) -> Result<Exit, SandboxError> {
+    async fn exec(
+        &mut self,
+        command: &Command,
+        output: &mpsc::Sender<Vec<u8>>,
+    ) -> Result<Exit, SandboxError> {
         let variable = |name: &str| {
-            command.env.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.clone()).unwrap()
+            command
+                .env
+                .iter()
+                .rev()
+                .find(|(key, _)| key == name)
+                .map(|(_, value)| value.clone())
+                .unwrap()
         };
         let key = (
             variable("EVALWAVE_EVAL"),
@@ -129,8 +150,15 @@ impl Sandbox for Scripted {
             variable("EVALWAVE_TRY").parse().unwrap(),
         );
         assert!(matches!(command.line, CommandLine::Shell(_)));
-        output.send(format!("{} {}\n", key.0, key.1).into_bytes()).await.unwrap();
-        let script = self.scripts.get(&key).copied().unwrap_or(Script::Result(10, PASS));
+        output
+            .send(format!("{} {}\n", key.0, key.1).into_bytes())
+            .await
+            .unwrap();
+        let script = self
+            .scripts
+            .get(&key)
+            .copied()
+            .unwrap_or(Script::Result(10, PASS));
         let seconds = match script {
             Script::Result(seconds, _) | Script::Nothing(seconds) => seconds,
             Script::NoSandbox | Script::LostDownloads(..) => 10,
@@ -160,7 +188,9 @@ impl Sandbox for Scripted {
         let mut header = tar::Header::new_gnu();
         header.set_size(result.len() as u64);
         header.set_mode(0o644);
-        archive.append_data(&mut header, from.file_name().unwrap(), result.as_bytes()).unwrap();
+        archive
+            .append_data(&mut header, from.file_name().unwrap(), result.as_bytes())
+            .unwrap();
         into.write_all(&archive.into_inner().unwrap()).await.unwrap();
         Ok(Some(()))
     }
@@ -196,7 +226,10 @@ fn config(more: &str) -> Config {
     let text = format!(
         "version: 1\nsuite: {{ name: t, pairs: [] }}\nattempt:\n  command: agent {{eval}}\n  result: result.json\n  timeout: 60s\n  grace: 5s\n{more}\n"
     );
-    let source = Source { name: "evalwave.yml", bytes: text.as_bytes() };
+    let source = Source {
+        name: "evalwave.yml",
+        bytes: text.as_bytes(),
+    };
     load(Some(&source), &Given::default()).unwrap()
 }
 
@@ -209,11 +242,19 @@ struct Done {
 
 impl Done {
     fn outcomes(&self) -> Vec<Vec<Outcome>> {
-        self.run.pairs.iter().map(|pair| pair.records.iter().map(|record| record.outcome).collect()).collect()
+        self.run
+            .pairs
+            .iter()
+            .map(|pair| pair.records.iter().map(|record| record.outcome).collect())
+            .collect()
     }
 
     fn verdicts(&self) -> Vec<Verdict> {
-        aggregate::summarize(&self.run).pairs.iter().map(|pair| pair.verdict).collect()
+        aggregate::summarize(&self.run)
+            .pairs
+            .iter()
+            .map(|pair| pair.verdict)
+            .collect()
     }
 }
 
@@ -226,7 +267,13 @@ async fn finish(config: &Config, pairs: usize, engine: Engine, cancel: Cancellat
         })
         .collect();
     let select = Select::default();
-    let plan = build(&Request { config, pairs: &pairs, select: &select, capacity: None }).unwrap();
+    let plan = build(&Request {
+        config,
+        pairs: &pairs,
+        select: &select,
+        capacity: None,
+    })
+    .unwrap();
     let job = Job {
         run_id: "run".to_owned(),
         started_at: "2026-01-01T00:00:00Z".parse().unwrap(),
@@ -239,22 +286,43 @@ async fn finish(config: &Config, pairs: usize, engine: Engine, cancel: Cancellat
         rules: runner::rules(config),
         pace: Pace::new(config.strategy, config.on_pass).unwrap(),
         retry: config.retry,
-        workspace: Workspace { root: "/".into(), files: Vec::new() },
+        workspace: Workspace {
+            root: "/".into(),
+            files: Vec::new(),
+        },
     };
     let engine = Arc::new(engine);
-    let memory =
-        Arc::new(Memory { directory: TempDir::new().unwrap(), events: std::sync::Mutex::new(Vec::new()) });
+    let memory = Arc::new(Memory {
+        directory: TempDir::new().unwrap(),
+        events: std::sync::Mutex::new(Vec::new()),
+    });
     let begun = tokio::time::Instant::now();
-    let run =
-        run(Arc::new(job), Arc::clone(&engine) as _, Arc::clone(&memory) as _, cancel).await;
+    let run = run(
+        Arc::new(job),
+        Arc::clone(&engine) as _,
+        Arc::clone(&memory) as _,
+        cancel,
+    )
+    .await;
     let events = memory.events.lock().unwrap().clone();
-    Done { run, seconds: begun.elapsed().as_secs(), engine, events }
+    Done {
+        run,
+        seconds: begun.elapsed().as_secs(),
+        engine,
+        events,
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_wave_takes_as_long_as_its_slowest_attempt() {
     let engine = Engine::default().script("e2", 2, 1, Script::Result(40, PASS));
-    let done = finish(&config("runs: 2\nstrategy: parallel"), 3, engine, CancellationToken::new()).await;
+    let done = finish(
+        &config("runs: 2\nstrategy: parallel"),
+        3,
+        engine,
+        CancellationToken::new(),
+    )
+    .await;
     assert_eq!(done.seconds, 40);
     assert_eq!(done.engine.most_running.load(Ordering::SeqCst), 6);
     assert_eq!(done.verdicts(), [Verdict::Pass; 3]);
@@ -264,7 +332,10 @@ async fn one_wave_takes_as_long_as_its_slowest_attempt() {
 async fn sequential_attempts_share_a_sandbox_until_the_pair_is_decided() {
     let engine = Engine::default().script("e1", 1, 1, Script::Result(10, FAIL));
     let done = finish(&config("runs: 3"), 1, engine, CancellationToken::new()).await;
-    assert_eq!(done.outcomes(), [[Outcome::Failed, Outcome::Passed, Outcome::Cancelled]]);
+    assert_eq!(
+        done.outcomes(),
+        [[Outcome::Failed, Outcome::Passed, Outcome::Cancelled]]
+    );
     assert_eq!(done.run.pairs[0].records[2].reason, Some(CancelReason::Decided));
     assert_eq!(done.engine.started.load(Ordering::SeqCst), 1);
     assert_eq!(done.seconds, 20);
@@ -281,9 +352,10 @@ async fn a_decided_pair_cancels_its_others_when_asked_to() {
 
 #[tokio::test(start_paused = true)]
 async fn an_errored_try_gets_a_fresh_sandbox_and_its_failures_are_told() {
-    let engine = Engine::default()
-        .script("e1", 1, 1, Script::NoSandbox)
-        .script("e1", 1, 2, Script::Nothing(10));
+    let engine =
+        Engine::default()
+            .script("e1", 1, 1, Script::NoSandbox)
+            .script("e1", 1, 2, Script::Nothing(10));
     let done = finish(&config(""), 1, engine, CancellationToken::new()).await;
     assert_eq!(done.outcomes(), [[Outcome::Passed]]);
     assert_eq!(done.run.pairs[0].records[0].tries, 3);
@@ -321,9 +393,27 @@ async fn a_run_in_which_every_first_try_dies_alike_is_stopped() {
         engine = engine.script(&format!("e{pair}"), 1, 1, Script::NoSandbox);
     }
     let done = finish(&config("concurrency: 10"), 30, engine, CancellationToken::new()).await;
-    assert_eq!(done.verdicts().iter().filter(|verdict| **verdict == Verdict::Pass).count(), 0);
-    assert!(done.run.notices.iter().any(|notice| notice.contains("the first 10 tries")), "{:?}", done.run.notices);
-    let cancelled = done.outcomes().iter().flatten().filter(|outcome| **outcome == Outcome::Cancelled).count();
+    assert_eq!(
+        done.verdicts()
+            .iter()
+            .filter(|verdict| **verdict == Verdict::Pass)
+            .count(),
+        0
+    );
+    assert!(
+        done.run
+            .notices
+            .iter()
+            .any(|notice| notice.contains("the first 10 tries")),
+        "{:?}",
+        done.run.notices
+    );
+    let cancelled = done
+        .outcomes()
+        .iter()
+        .flatten()
+        .filter(|outcome| **outcome == Outcome::Cancelled)
+        .count();
     assert!(cancelled >= 20, "{cancelled}");
 }
 
@@ -340,16 +430,35 @@ async fn a_cancelled_run_ends_at_once_and_accounts_for_every_attempt() {
     assert!(done.run.cancelled);
     let records: Vec<usize> = done.run.pairs.iter().map(|pair| pair.records.len()).collect();
     assert_eq!(records, [2, 2, 2, 2]);
-    assert_eq!(done.verdicts(), [Verdict::Pass, Verdict::Pass, Verdict::NotRun, Verdict::NotRun]);
+    assert_eq!(
+        done.verdicts(),
+        [Verdict::Pass, Verdict::Pass, Verdict::NotRun, Verdict::NotRun]
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_run_heard_live_is_the_run_read_back_from_its_events() {
-    let engine = Engine::default()
-        .script("e1", 1, 1, Script::Nothing(10))
-        .script("e2", 1, 1, Script::Result(10, FAIL));
-    let done = finish(&config("runs: 2\nstrategy: parallel"), 3, engine, CancellationToken::new()).await;
-    let Some(Event::RunStarted { run_id, started_at, commit, plan, .. }) = done.events.first() else {
+    let engine = Engine::default().script("e1", 1, 1, Script::Nothing(10)).script(
+        "e2",
+        1,
+        1,
+        Script::Result(10, FAIL),
+    );
+    let done = finish(
+        &config("runs: 2\nstrategy: parallel"),
+        3,
+        engine,
+        CancellationToken::new(),
+    )
+    .await;
+    let Some(Event::RunStarted {
+        run_id,
+        started_at,
+        commit,
+        plan,
+        ..
+    }) = done.events.first()
+    else {
         panic!("a run starts with its start");
     };
     let mut again = Run::new(run_id, *started_at, commit.clone(), plan.as_ref().clone());

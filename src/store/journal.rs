@@ -58,9 +58,7 @@ impl Journal {
 fn create_new(path: &Utf8Path) -> Result<fs::File, StoreError> {
     let opened = fs::OpenOptions::new().append(true).create_new(true).open(path);
     opened.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => {
-            StoreError::Occupied(path.parent().unwrap_or(path).to_owned())
-        }
+        std::io::ErrorKind::AlreadyExists => StoreError::Occupied(path.parent().unwrap_or(path).to_owned()),
         _ => StoreError::Io(error),
     })
 }
@@ -70,16 +68,29 @@ fn write_lines(mut journal: fs::File, mut sandboxes: fs::File, incoming: &mpsc::
     while let Ok(first) = incoming.recv() {
         let batch: Vec<Line> = std::iter::once(first).chain(incoming.try_iter()).collect();
         let text_of = |sandbox: bool| -> String {
-            batch.iter().filter(|line| line.sandbox == sandbox).map(|line| line.text.as_str()).collect()
+            batch
+                .iter()
+                .filter(|line| line.sandbox == sandbox)
+                .map(|line| line.text.as_str())
+                .collect()
         };
         let written = sandboxes
             .write_all(text_of(true).as_bytes())
             .and_then(|()| journal.write_all(text_of(false).as_bytes()))
-            .and_then(|()| if batch.iter().any(|line| line.sync) { journal.sync_data() } else { Ok(()) });
+            .and_then(|()| {
+                if batch.iter().any(|line| line.sync) {
+                    journal.sync_data()
+                } else {
+                    Ok(())
+                }
+            });
         for line in batch {
             let answer = match &written {
                 Ok(()) => Ok(()),
-                Err(error) => Err(StoreError::Io(std::io::Error::new(error.kind(), error.to_string()))),
+                Err(error) => Err(StoreError::Io(std::io::Error::new(
+                    error.kind(),
+                    error.to_string(),
+                ))),
             };
             // A caller that was dropped does not wait for its answer.
             let _ = line.done.send(answer);
@@ -93,7 +104,10 @@ fn write_lines(mut journal: fs::File, mut sandboxes: fs::File, incoming: &mpsc::
 /// A journal that is empty, of another version, or broken before its last line; disk errors.
 pub fn replay(path: &Utf8Path) -> Result<Run, StoreError> {
     let bytes = fs::read(path)?;
-    let broken = |why: String| StoreError::Journal { path: Utf8PathBuf::from(path), why };
+    let broken = |why: String| StoreError::Journal {
+        path: Utf8PathBuf::from(path),
+        why,
+    };
     let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
     // What follows the last newline is empty, or torn.
     let whole = &lines[..lines.len() - 1];
@@ -102,9 +116,20 @@ pub fn replay(path: &Utf8Path) -> Result<Run, StoreError> {
         let event: Event = serde_json::from_slice(line)
             .map_err(|error| broken(format!("line {} is not an event ({error})", at + 1)))?;
         match (&mut run, event) {
-            (None, Event::RunStarted { schema, run_id, started_at, commit, plan }) => {
+            (
+                None,
+                Event::RunStarted {
+                    schema,
+                    run_id,
+                    started_at,
+                    commit,
+                    plan,
+                },
+            ) => {
                 if schema != JOURNAL_SCHEMA {
-                    return Err(broken(format!("its version is `{schema}`, expected `{JOURNAL_SCHEMA}`")));
+                    return Err(broken(format!(
+                        "its version is `{schema}`, expected `{JOURNAL_SCHEMA}`"
+                    )));
                 }
                 run = Some(Run::new(&run_id, started_at, commit, *plan));
             }

@@ -51,10 +51,18 @@ impl Job {
     }
 
     fn publish_attempt(&self, index: u32, into: &Utf8Path) -> Result<(), StoreError> {
-        let from = self.run_dir.join("attempts").join(self.pair.id.directory()).join(index.to_string());
+        let from = self
+            .run_dir
+            .join("attempts")
+            .join(self.pair.id.directory())
+            .join(index.to_string());
         let file: AttemptFile = read_json(&from.join(ATTEMPT_FILE))?;
         let result = from.join(RESULT_FILE);
-        let document = if result.is_file() { Some(fs::read_to_string(&result)?) } else { None };
+        let document = if result.is_file() {
+            Some(fs::read_to_string(&result)?)
+        } else {
+            None
+        };
         // Alone, the document stands for the pair; among all, each stands for itself.
         let (passed, attempts) = match self.config.what {
             PublishWhat::Representative => (self.verdict == Verdict::Pass, self.graded.len()),
@@ -81,16 +89,23 @@ impl Job {
     }
 
     fn file(&self, index: u32) -> Result<Utf8PathBuf, StoreError> {
-        let attempt = AttemptId { pair: self.pair.id.clone(), index };
+        let attempt = AttemptId {
+            pair: self.pair.id.clone(),
+            index,
+        };
         let values = Values::of_attempt(&self.pair, &attempt, self.runs).as_file_names();
         let name = self.config.file.render(&values);
-        name.map(Utf8PathBuf::from).map_err(|error| StoreError::Io(std::io::Error::other(error)))
+        name.map(Utf8PathBuf::from)
+            .map_err(|error| StoreError::Io(std::io::Error::other(error)))
     }
 }
 
 fn read_json<T: for<'de> Deserialize<'de>>(path: &Utf8Path) -> Result<T, StoreError> {
     let bytes = fs::read(path)?;
-    serde_json::from_slice(&bytes).map_err(|source| StoreError::Broken { path: path.to_owned(), source })
+    serde_json::from_slice(&bytes).map_err(|source| StoreError::Broken {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// Copies files, directories and symbolic links.

@@ -9,14 +9,20 @@ fn read(name: &str) -> String {
 /// The fenced blocks of a language.
 fn blocks(text: &str, language: &str) -> Vec<String> {
     let fence = format!("```{language}\n");
-    text.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+    text.split(&fence)
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap().to_owned())
+        .collect()
 }
 
 /// Output with what changes from run to run made the same.
 fn steady(text: &str) -> String {
-    let moving = regex::Regex::new(r"\b\d+\.\d ?s\b|\b\d{8}-\d{6}-[0-9a-f]{8}\b|\bthis run [0-9a-f]{7}\b").unwrap();
+    let moving =
+        regex::Regex::new(r"\b\d+\.\d ?s\b|\b\d{8}-\d{6}-[0-9a-f]{8}\b|\bthis run [0-9a-f]{7}\b").unwrap();
     let text = moving.replace_all(text, "…");
-    text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n").collect()
+    text.lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n")
+        .collect()
 }
 
 /// Every command of these documents, with how it is run here. A command that is in none of these is not tested.
@@ -48,7 +54,10 @@ fn the_evalwave_commands_of_the_documents_do_what_they_say() {
             let mut command = evalwave(&repository());
             command.args(arguments.split_whitespace());
             if arguments.starts_with("run ") {
-                command.arg("-o").arg(scratch.path().join("run")).arg("--overwrite");
+                command
+                    .arg("-o")
+                    .arg(scratch.path().join("run"))
+                    .arg("--overwrite");
             }
             command.assert().code(0);
         }
@@ -58,7 +67,10 @@ fn the_evalwave_commands_of_the_documents_do_what_they_say() {
 #[test]
 fn the_output_that_the_readme_shows_is_what_the_quickstart_prints() {
     let readme = read("README.md");
-    let shown = blocks(&readme, "text").into_iter().next().expect("README shows the main job's output");
+    let shown = blocks(&readme, "text")
+        .into_iter()
+        .next()
+        .expect("README shows the main job's output");
     let scratch = tempfile::TempDir::new().unwrap();
     let run = evalwave(&repository())
         .args(["run", "-c", "examples/quickstart/evalwave.yml", "-o"])

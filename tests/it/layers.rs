@@ -9,12 +9,17 @@ use crate::support::repository;
 /// Each module with its line in the drawing, lowest first.
 fn layers() -> HashMap<String, usize> {
     let text = fs_err::read_to_string(repository().join("ARCHITECTURE.md")).unwrap();
-    let (_, rest) = text.split_once("```layers\n").expect("ARCHITECTURE.md draws the layers");
+    let (_, rest) = text
+        .split_once("```layers\n")
+        .expect("ARCHITECTURE.md draws the layers");
     let (drawing, _) = rest.split_once("```").unwrap();
     drawing
         .lines()
         .enumerate()
-        .flat_map(|(layer, line)| line.split_whitespace().map(move |module| (module.to_owned(), layer)))
+        .flat_map(|(layer, line)| {
+            line.split_whitespace()
+                .map(move |module| (module.to_owned(), layer))
+        })
         .collect()
 }
 
@@ -33,7 +38,11 @@ fn source_files(directory: &Utf8Path) -> Vec<Utf8PathBuf> {
 
 /// The modules that a text names after `crate::`, also in braces.
 fn used_modules(text: &str) -> Vec<String> {
-    let word = |text: &str| text.chars().take_while(|char| char.is_alphanumeric() || *char == '_').collect();
+    let word = |text: &str| {
+        text.chars()
+            .take_while(|char| char.is_alphanumeric() || *char == '_')
+            .collect()
+    };
     let mut used: Vec<String> = Vec::new();
     for (at, _) in text.match_indices("crate::") {
         let rest = &text[at + "crate::".len()..];
@@ -67,11 +76,19 @@ fn a_module_uses_only_modules_below_it() {
     let mut seen = 0;
     for file in source_files(&source) {
         let inside = file.strip_prefix(&source).unwrap();
-        let module = inside.components().next().unwrap().as_str().trim_end_matches(".rs").to_owned();
+        let module = inside
+            .components()
+            .next()
+            .unwrap()
+            .as_str()
+            .trim_end_matches(".rs")
+            .to_owned();
         if module == "main" || module == "lib" {
             continue;
         }
-        let layer = layers.get(&module).unwrap_or_else(|| panic!("`{module}` is not in ARCHITECTURE.md"));
+        let layer = layers
+            .get(&module)
+            .unwrap_or_else(|| panic!("`{module}` is not in ARCHITECTURE.md"));
         seen += 1;
         for used in used_modules(&fs_err::read_to_string(&file).unwrap()) {
             if used == module {

@@ -16,10 +16,16 @@ fn outcomes(summary: &serde_json::Value) -> Vec<String> {
         .iter()
         .map(|pair| {
             let attempts = pair["attempts"].as_array().unwrap();
-            let outcomes: Vec<&str> =
-                attempts.iter().map(|attempt| attempt["outcome"].as_str().unwrap()).collect();
+            let outcomes: Vec<&str> = attempts
+                .iter()
+                .map(|attempt| attempt["outcome"].as_str().unwrap())
+                .collect();
             let verdict = pair["verdict"].as_str().unwrap();
-            format!("{}: {} = {verdict}", pair["eval"].as_str().unwrap(), outcomes.join(" "))
+            format!(
+                "{}: {} = {verdict}",
+                pair["eval"].as_str().unwrap(),
+                outcomes.join(" ")
+            )
         })
         .collect()
 }
@@ -28,7 +34,14 @@ fn outcomes(summary: &serde_json::Value) -> Vec<String> {
 fn the_quickstart_shows_passes_flips_a_retry_and_a_timeout() {
     let out = tempfile::TempDir::new().unwrap();
     let run = evalwave(&repository())
-        .args(["run", "-c", "examples/quickstart/evalwave.yml", "--format", "json", "-o"])
+        .args([
+            "run",
+            "-c",
+            "examples/quickstart/evalwave.yml",
+            "--format",
+            "json",
+            "-o",
+        ])
         .arg(out.path().join("run"))
         .assert()
         .code(0);
@@ -37,7 +50,10 @@ fn the_quickstart_shows_passes_flips_a_retry_and_a_timeout() {
     assert_eq!(summary["totals"]["passed"], 9);
     assert_eq!(summary["totals"]["attempts"]["timed_out"], 2);
     assert_eq!(summary["totals"]["attempts"]["retried"], 2);
-    assert_eq!(summary["totals"]["distribution"], json!({ "0/2": 3, "1/2": 1, "2/2": 8 }));
+    assert_eq!(
+        summary["totals"]["distribution"],
+        json!({ "0/2": 3, "1/2": 1, "2/2": 8 })
+    );
     let flips = &summary["comparison"]["flips"];
     assert_eq!(flips["pass_to_fail"][0]["eval"], "reverse-words");
     assert_eq!(flips["fail_to_pass"][0]["eval"], "sort-lines");
@@ -80,7 +96,10 @@ fn a_published_result_keeps_every_key_of_the_harness() {
     suite.run("");
     let expected = "{\n  \"passed\": true,\n  \"zeta\": 1.50,\n  \"alpha\": {\n    \"deep\": [\n      1e400,\n      -0\n    ]\n  },\n  \"attempts\": 2\n}\n";
     assert_eq!(suite.read("out/raw-results-a__one/one.json"), expected);
-    assert_eq!(suite.read_json("out/attempts/a__one/1/result.json")["passed"], false);
+    assert_eq!(
+        suite.read_json("out/attempts/a__one/1/result.json")["passed"],
+        false
+    );
 }
 
 #[test]
@@ -114,7 +133,13 @@ fn a_result_that_came_with_the_workspace_is_not_a_result() {
     run.code(4);
     let error = &summary["pairs"][0]["attempts"][0]["error"];
     assert_eq!(error["class"], "no_result");
-    assert!(error["message"].as_str().unwrap().starts_with("exit 0, no result at `result.json`"), "{error}");
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("exit 0, no result at `result.json`"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -130,7 +155,10 @@ fn some_pairs_without_a_result_are_incomplete_and_none_with_one_is_nothing_measu
     let (run, summary) = suite.run("--overwrite --eval two");
     run.code(4);
     assert_eq!(summary["totals"]["pass_rate"], serde_json::Value::Null);
-    assert_eq!(summary["run"]["selection"], json!({ "kind": "subset", "selected": 1, "of": 2 }));
+    assert_eq!(
+        summary["run"]["selection"],
+        json!({ "kind": "subset", "selected": 1, "of": 2 })
+    );
 }
 
 #[test]
@@ -157,7 +185,11 @@ fn an_earlier_run_is_left_untouched_unless_it_is_to_be_replaced() {
     suite.run("");
     let before = suite.read("out/summary.json");
     let refused = suite.ev("run -o out").code(2);
-    assert!(stderr(&refused).contains("`out` already holds a run"), "{}", stderr(&refused));
+    assert!(
+        stderr(&refused).contains("`out` already holds a run"),
+        "{}",
+        stderr(&refused)
+    );
     assert_eq!(suite.read("out/summary.json"), before);
     suite.ev("run -o out --overwrite").code(0);
     assert_ne!(suite.read("out/summary.json"), before);
@@ -169,12 +201,28 @@ fn a_secret_reaches_the_command_and_nothing_that_is_kept() {
     let script = "mkdir out; cp setup.txt out; env > out/env.txt; env\nprintf '{\"passed\": true, \"key\": \"%s\"}' $API_KEY > out/result.json";
     let suite = Suite::scripted("a/one", attempt, "", script);
     let missing = suite.ev("run -o out").code(2);
-    assert!(stderr(&missing).contains("missing in the environment: `API_KEY`"), "{}", stderr(&missing));
+    assert!(
+        stderr(&missing).contains("missing in the environment: `API_KEY`"),
+        "{}",
+        stderr(&missing)
+    );
     assert!(!suite.path().join("out").exists());
     let secret = "canary-7f3a91c2";
-    evalwave(suite.path()).args(["run", "-o", "out"]).env("API_KEY", secret).assert().code(0);
-    assert!(suite.read("out/attempts/a__one/1/files/env.txt").contains("API_KEY=***"));
-    assert!(!suite.read("out/attempts/a__one/1/files/setup.txt").contains("API_KEY"));
+    evalwave(suite.path())
+        .args(["run", "-o", "out"])
+        .env("API_KEY", secret)
+        .assert()
+        .code(0);
+    assert!(
+        suite
+            .read("out/attempts/a__one/1/files/env.txt")
+            .contains("API_KEY=***")
+    );
+    assert!(
+        !suite
+            .read("out/attempts/a__one/1/files/setup.txt")
+            .contains("API_KEY")
+    );
     for file in files(&suite.path().join("out")) {
         let bytes = fs_err::read(&file).unwrap();
         assert!(!String::from_utf8_lossy(&bytes).contains(secret), "{file}");
@@ -188,10 +236,16 @@ fn kept_files_are_published_beside_the_result() {
     let suite = Suite::scripted("a/one", attempt, "", script);
     suite.run("");
     let published = files(&suite.path().join("out/raw-results-a__one"));
-    let names: Vec<_> = published.iter().map(|file| file.strip_prefix(suite.path()).unwrap().as_str()).collect();
+    let names: Vec<_> = published
+        .iter()
+        .map(|file| file.strip_prefix(suite.path()).unwrap().as_str())
+        .collect();
     assert_eq!(
         names,
-        ["out/raw-results-a__one/deep/transcript.txt", "out/raw-results-a__one/one.json"]
+        [
+            "out/raw-results-a__one/deep/transcript.txt",
+            "out/raw-results-a__one/one.json"
+        ]
     );
 }
 
@@ -210,7 +264,12 @@ fn a_command_that_makes_all_attempts_of_its_pair_is_read_file_by_file() {
 #[test]
 fn an_interrupted_run_keeps_what_it_has_and_says_so() {
     let script = "[ $EVALWAVE_EVAL = one ] || { touch \"$STARTED\"; sleep 1000; }\necho '{\"passed\": true}' > result.json";
-    let suite = Suite::scripted("a/one a/two", "result: result.json\nenv-from: [STARTED]", "concurrency: 1", script);
+    let suite = Suite::scripted(
+        "a/one a/two",
+        "result: result.json\nenv-from: [STARTED]",
+        "concurrency: 1",
+        script,
+    );
     let started = suite.path().join("started");
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("evalwave"))
         .args(["run", "-o", "out"])
@@ -228,13 +287,21 @@ fn an_interrupted_run_keeps_what_it_has_and_says_so() {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let summary = suite.read_json("out/summary.json");
-    assert_eq!(outcomes(&summary), ["one: passed = pass", "two: cancelled = not_run"]);
+    assert_eq!(
+        outcomes(&summary),
+        ["one: passed = pass", "two: cancelled = not_run"]
+    );
     assert_eq!(summary["run"]["conclusion"], "cancelled");
 }
 
 #[test]
 fn a_report_rendered_again_is_the_same() {
-    let suite = Suite::scripted("a/one b/one", "format: exit-code", "", "[ $EVALWAVE_EXPERIMENT = a ]");
+    let suite = Suite::scripted(
+        "a/one b/one",
+        "format: exit-code",
+        "",
+        "[ $EVALWAVE_EXPERIMENT = a ]",
+    );
     suite.run("");
     let again = suite.ev("report out --format markdown").code(0);
     assert_eq!(stdout(&again), suite.read("out/report.md"));
@@ -250,7 +317,11 @@ fn files(directory: &camino::Utf8Path) -> Vec<camino::Utf8PathBuf> {
     let mut found = Vec::new();
     for entry in directory.read_dir_utf8().unwrap() {
         let path = entry.unwrap().into_path();
-        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+        if path.is_dir() {
+            found.extend(files(&path))
+        } else {
+            found.push(path)
+        }
     }
     found.sort();
     found

@@ -18,19 +18,33 @@ fn the_committed_schemas_are_what_the_binary_prints() {
             fs_err::write(&path, &printed.get_output().stdout).unwrap();
         }
         let committed = fs_err::read(&path).unwrap();
-        assert!(committed == printed.get_output().stdout, "write it again: UPDATE_SCHEMA=1 cargo test schema");
+        assert!(
+            committed == printed.get_output().stdout,
+            "write it again: UPDATE_SCHEMA=1 cargo test schema"
+        );
     }
 }
 
 #[test]
 fn the_summary_of_a_run_is_valid_by_its_schema() {
     let script = "[ $EVALWAVE_EVAL = lost ] && exit 9; echo '{\"passed\": true, \"usage\": {\"inputTokens\": 5}}' > result.json";
-    let suite = Suite::scripted("a/one a/lost", "result: result.json", "baseline: before.json\nretry: { tries: 2 }", script);
-    suite.write("before.json", r#"[{"experiment": "a", "eval": "one", "passed": false}]"#);
+    let suite = Suite::scripted(
+        "a/one a/lost",
+        "result: result.json",
+        "baseline: before.json\nretry: { tries: 2 }",
+        script,
+    );
+    suite.write(
+        "before.json",
+        r#"[{"experiment": "a", "eval": "one", "passed": false}]"#,
+    );
     let (run, summary) = suite.run("--runs 2");
     run.code(3);
     let validator = jsonschema::validator_for(&committed("summary.schema.json")).unwrap();
-    let errors: Vec<String> = validator.iter_errors(&summary).map(|error| error.to_string()).collect();
+    let errors: Vec<String> = validator
+        .iter_errors(&summary)
+        .map(|error| error.to_string())
+        .collect();
     assert!(errors.is_empty(), "{errors:?}");
     let mut broken = summary.clone();
     broken["pairs"][0]["verdict"] = "maybe".into();

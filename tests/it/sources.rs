@@ -20,11 +20,15 @@ fn counts(comparison: &Value) -> Value {
 
 #[test]
 fn the_fixture_suite_gives_its_known_numbers() {
-    let arguments = "compare --baseline tests/fixtures/before.json --current tests/fixtures/after.json --format json";
+    let arguments =
+        "compare --baseline tests/fixtures/before.json --current tests/fixtures/after.json --format json";
     let comparison = json(&ev(&repository(), arguments).code(0));
     let expected = json!({ "compared": 237, "passed": [211, 207], "flips": [10, 6], "p": 0.4545, "verdict": "within_noise" });
     assert_eq!(counts(&comparison), expected);
-    assert_eq!(comparison["pass_rate"], json!({ "baseline": 0.8903, "current": 0.8734, "delta": -0.0169 }));
+    assert_eq!(
+        comparison["pass_rate"],
+        json!({ "baseline": 0.8903, "current": 0.8734, "delta": -0.0169 })
+    );
     assert_eq!(comparison["test"]["detectable"], 0.0667);
 }
 
@@ -55,7 +59,13 @@ fn published_results_of_a_real_suite_give_their_known_numbers() {
                 .as_array()
                 .unwrap()
                 .iter()
-                .map(|flip| format!("{} × {}", flip["experiment"].as_str().unwrap(), flip["eval"].as_str().unwrap()))
+                .map(|flip| {
+                    format!(
+                        "{} × {}",
+                        flip["experiment"].as_str().unwrap(),
+                        flip["eval"].as_str().unwrap()
+                    )
+                })
                 .collect();
             flips.sort();
             assert_eq!(json!(flips), expected[direction]);
@@ -68,7 +78,12 @@ const BEFORE: &str = r#"[{"experiment": "a", "eval": "one", "passed": true}, {"e
 /// The same results as every source that needs no network gives them.
 #[test]
 fn every_source_reads_the_same_results() {
-    let suite = Suite::scripted("a/one a/two", "result: result.json", "", "echo '{\"passed\": true}' > result.json");
+    let suite = Suite::scripted(
+        "a/one a/two",
+        "result: result.json",
+        "",
+        "echo '{\"passed\": true}' > result.json",
+    );
     suite.ev("run -o out").code(0);
     suite.write("before.json", BEFORE);
     suite.write("raw/a/one.json", r#"{"passed": true}"#);
@@ -78,13 +93,33 @@ fn every_source_reads_the_same_results() {
     git(&suite, &["init", "-q"]);
     git(&suite, &["add", "before.json"]);
     git(&suite, &["commit", "-q", "-m", "results"]);
-    for source in ["before.json", "raw", "runs", "out", "out/summary.json", "git:HEAD:before.json"] {
-        let compared = suite.ev(&format!("compare --baseline before.json --current {source} --format json")).code(0);
-        let expected = json!({ "compared": 2, "passed": [2, 2], "flips": [0, 0], "p": 1.0, "verdict": "unchanged" });
+    for source in [
+        "before.json",
+        "raw",
+        "runs",
+        "out",
+        "out/summary.json",
+        "git:HEAD:before.json",
+    ] {
+        let compared = suite
+            .ev(&format!(
+                "compare --baseline before.json --current {source} --format json"
+            ))
+            .code(0);
+        let expected =
+            json!({ "compared": 2, "passed": [2, 2], "flips": [0, 0], "p": 1.0, "verdict": "unchanged" });
         assert_eq!(counts(&json(&compared)), expected, "{source}");
     }
     let piped = evalwave(suite.path())
-        .args(["compare", "--baseline", "before.json", "--current", "-", "--format", "json"])
+        .args([
+            "compare",
+            "--baseline",
+            "before.json",
+            "--current",
+            "-",
+            "--format",
+            "json",
+        ])
         .write_stdin(BEFORE)
         .assert()
         .code(0);
@@ -111,11 +146,17 @@ fn gates_decide_the_exit_code_and_say_why() {
         r#"[{"experiment": "a", "eval": "one", "passed": false}, {"experiment": "a", "eval": "two", "passed": true}]"#,
     );
     let compare = |fail_on: &str| {
-        suite.ev(&format!("compare --baseline before.json --current after.json --fail-on {fail_on}"))
+        suite.ev(&format!(
+            "compare --baseline before.json --current after.json --fail-on {fail_on}"
+        ))
     };
     compare("incomplete").code(0);
     let failed = compare("regression").code(1);
-    assert!(stderr(&failed).contains("gate `regression` failed"), "{}", stderr(&failed));
+    assert!(
+        stderr(&failed).contains("gate `regression` failed"),
+        "{}",
+        stderr(&failed)
+    );
     compare("drop:40pp").code(1);
     compare("drop:60pp").code(0);
     compare("below:60%").code(1);
@@ -127,7 +168,10 @@ fn gates_decide_the_exit_code_and_say_why() {
 fn sources_that_cannot_be_read_are_named_with_what_was_expected() {
     let suite = Suite::new("");
     suite.write("before.json", BEFORE);
-    suite.write("broken.json", "[{\"experiment\": \"a\", \"eval\": \"one\", \"passed\": tru");
+    suite.write(
+        "broken.json",
+        "[{\"experiment\": \"a\", \"eval\": \"one\", \"passed\": tru",
+    );
     suite.write("object.json", "{}");
     suite.write("twice.json", r#"[{"experiment": "a", "eval": "one", "passed": true}, {"experiment": "a", "eval": "one", "passed": false}]"#);
     suite.write("empty.json", "[]");
@@ -141,21 +185,38 @@ fn sources_that_cannot_be_read_are_named_with_what_was_expected() {
         ("none", "none"),
     ];
     for (source, expected) in cases {
-        let refused = suite.ev(&format!("compare --baseline before.json --current {source}")).code(2);
+        let refused = suite
+            .ev(&format!("compare --baseline before.json --current {source}"))
+            .code(2);
         assert_eq!(stdout(&refused), "", "{source}");
         let message = stderr(&refused);
-        assert!(message.starts_with("error: ") && message.contains(expected), "{source}: {message}");
+        assert!(
+            message.starts_with("error: ") && message.contains(expected),
+            "{source}: {message}"
+        );
         assert!(message.lines().count() <= 3, "{source}: {message}");
     }
     // Nothing was measured, which is a result, and not a rate of zero.
-    let empty = json(&suite.ev("compare --baseline before.json --current empty.json --format json").code(4));
+    let empty = json(
+        &suite
+            .ev("compare --baseline before.json --current empty.json --format json")
+            .code(4),
+    );
     assert_eq!(empty["verdict"], "inconclusive");
-    assert_eq!(empty["pass_rate"], json!({ "baseline": null, "current": null, "delta": null }));
+    assert_eq!(
+        empty["pass_rate"],
+        json!({ "baseline": null, "current": null, "delta": null })
+    );
 }
 
 #[test]
 fn a_run_compares_itself_with_its_baseline_file() {
-    let suite = Suite::scripted("a/one a/two", "format: exit-code", "baseline: before.json", "[ $EVALWAVE_EVAL = one ]");
+    let suite = Suite::scripted(
+        "a/one a/two",
+        "format: exit-code",
+        "baseline: before.json",
+        "[ $EVALWAVE_EVAL = one ]",
+    );
     suite.write("before.json", BEFORE);
     let (run, summary) = suite.run("--fail-on regression");
     run.code(1);
@@ -163,6 +224,10 @@ fn a_run_compares_itself_with_its_baseline_file() {
     assert_eq!(summary["run"]["conclusion"], "failure");
     // A broken baseline costs nothing: nothing is run.
     let refused = suite.ev("run -o again --baseline broken.json").code(2);
-    assert!(stderr(&refused).contains("cannot read the baseline"), "{}", stderr(&refused));
+    assert!(
+        stderr(&refused).contains("cannot read the baseline"),
+        "{}",
+        stderr(&refused)
+    );
     assert!(!Utf8PathBuf::from(suite.path()).join("again").exists());
 }

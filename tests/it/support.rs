@@ -51,7 +51,9 @@ pub(crate) struct Suite {
 impl Suite {
     /// A suite of this configuration.
     pub(crate) fn new(config: &str) -> Self {
-        let suite = Self { directory: TempDir::new().unwrap() };
+        let suite = Self {
+            directory: TempDir::new().unwrap(),
+        };
         suite.write("evalwave.yml", config);
         suite
     }

@@ -10,27 +10,65 @@ fn refused(suite: &Suite, arguments: &str, expected: &[&str]) {
     let message = stderr(&refused);
     assert!(message.starts_with("error: "), "{arguments}: {message}");
     for part in expected {
-        assert!(message.contains(part), "{arguments}: expected `{part}` in: {message}");
+        assert!(
+            message.contains(part),
+            "{arguments}: expected `{part}` in: {message}"
+        );
     }
     assert_eq!(stdout(&refused), "", "{arguments}");
-    assert!(!suite.path().join("evalwave-out").exists(), "{arguments}: something was run");
+    assert!(
+        !suite.path().join("evalwave-out").exists(),
+        "{arguments}: something was run"
+    );
 }
 
 #[test]
 fn a_wrong_key_is_answered_with_file_line_and_the_nearest_known_one() {
     let cases: [(&str, &str, &[&str]); 12] = [
-        ("  command: 'true'", "  comand: 'true'", &["evalwave.yml", "line 4", "comand", "command"]),
+        (
+            "  command: 'true'",
+            "  comand: 'true'",
+            &["evalwave.yml", "line 4", "comand", "command"],
+        ),
         ("version: 1\n", "version: 2\n", &["evalwave.yml", "version", "1"]),
         ("attempt:\n", "runs: 0\nattempt:\n", &["runs", "line 3", "0"]),
         ("attempt:\n", "runs: many\nattempt:\n", &["runs", "many"]),
-        ("attempt:\n", "strategy: paralel\nattempt:\n", &["strategy", "paralel", "parallel"]),
-        ("  format: exit-code\n", "  format: exit-code\n  timeout: 12\n", &["attempt.timeout", "12m"]),
-        ("  format: exit-code\n", "  format: exit-code\n  timeout: 0s\n", &["attempt.timeout"]),
+        (
+            "attempt:\n",
+            "strategy: paralel\nattempt:\n",
+            &["strategy", "paralel", "parallel"],
+        ),
+        (
+            "  format: exit-code\n",
+            "  format: exit-code\n  timeout: 12\n",
+            &["attempt.timeout", "12m"],
+        ),
+        (
+            "  format: exit-code\n",
+            "  format: exit-code\n  timeout: 0s\n",
+            &["attempt.timeout"],
+        ),
         ("eval: one", "eval: ''", &["eval", "empty"]),
-        ("eval: one }", "eval: one }, { experiment: a, eval: one }", &["one", "twice"]),
-        ("command: 'true'", "command: run {evl}", &["evl", "eval", "attempt.command"]),
-        ("attempt:\n", "strategy: adaptive\nattempt:\n", &["strategy", "not built in yet"]),
-        ("attempt:\n", "sandbox: { kind: docker, image: x }\nattempt:\n", &["sandbox", "not built in yet"]),
+        (
+            "eval: one }",
+            "eval: one }, { experiment: a, eval: one }",
+            &["one", "twice"],
+        ),
+        (
+            "command: 'true'",
+            "command: run {evl}",
+            &["evl", "eval", "attempt.command"],
+        ),
+        (
+            "attempt:\n",
+            "strategy: adaptive\nattempt:\n",
+            &["strategy", "not built in yet"],
+        ),
+        (
+            "attempt:\n",
+            "sandbox: { kind: docker, image: x }\nattempt:\n",
+            &["sandbox", "not built in yet"],
+        ),
     ];
     for (from, to, expected) in cases {
         assert!(RIGHT.contains(from));
@@ -47,8 +85,16 @@ fn a_wrong_flag_or_variable_is_named() {
     refused(&suite, "run --shard 3/2", &["3/2"]);
     refused(&suite, "run --label x", &["NAME=VALUE"]);
     refused(&suite, "run --eval tow", &["tow", "one"]);
-    refused(&suite, "run --parallel-attempts=maybe", &["--parallel-attempts", "maybe", "true"]);
-    refused(&suite, "run --strategy sequential --parallel-attempts", &["--strategy", "--parallel-attempts"]);
+    refused(
+        &suite,
+        "run --parallel-attempts=maybe",
+        &["--parallel-attempts", "maybe", "true"],
+    );
+    refused(
+        &suite,
+        "run --strategy sequential --parallel-attempts",
+        &["--strategy", "--parallel-attempts"],
+    );
     refused(&suite, "run -c missing.yml", &["missing.yml"]);
     refused(&suite, "run --pairs missing.json", &["missing.json"]);
     refused(&suite, "run --pairs-json {}", &["--pairs-json"]);
@@ -56,8 +102,16 @@ fn a_wrong_flag_or_variable_is_named() {
     refused(&suite, "run --fail-on regresion", &["regresion", "regression"]);
     refused(&suite, "run --nonsense", &["--nonsense"]);
     refused(&suite, "report missing", &["missing"]);
-    let variable = evalwave(suite.path()).arg("plan").env("EVAL_PARALLEL_ATTEMPTS", "maybe").assert().code(2);
-    assert!(stderr(&variable).contains("EVAL_PARALLEL_ATTEMPTS"), "{}", stderr(&variable));
+    let variable = evalwave(suite.path())
+        .arg("plan")
+        .env("EVAL_PARALLEL_ATTEMPTS", "maybe")
+        .assert()
+        .code(2);
+    assert!(
+        stderr(&variable).contains("EVAL_PARALLEL_ATTEMPTS"),
+        "{}",
+        stderr(&variable)
+    );
 }
 
 #[test]
@@ -85,12 +139,18 @@ fn a_directory_without_a_configuration_says_where_one_was_looked_for() {
     let empty = tempfile::TempDir::new().unwrap();
     let path = camino::Utf8Path::from_path(empty.path()).unwrap();
     let refused = ev(path, "run").code(2);
-    assert!(stderr(&refused).contains(".github/evalwave.yml"), "{}", stderr(&refused));
+    assert!(
+        stderr(&refused).contains(".github/evalwave.yml"),
+        "{}",
+        stderr(&refused)
+    );
 }
 
 #[test]
 fn an_empty_suite_measures_nothing_and_a_selection_without_changes_is_skipped() {
-    let suite = Suite::new("version: 1\nsuite: { name: t, pairs: [] }\nattempt: { command: 'true', format: exit-code }\n");
+    let suite = Suite::new(
+        "version: 1\nsuite: { name: t, pairs: [] }\nattempt: { command: 'true', format: exit-code }\n",
+    );
     let (run, summary) = suite.run("");
     run.code(4);
     assert_eq!(summary["run"]["conclusion"], "empty");
@@ -99,7 +159,10 @@ fn an_empty_suite_measures_nothing_and_a_selection_without_changes_is_skipped() 
 #[test]
 fn help_and_version_are_answered_on_standard_output() {
     let version = ev(&repository(), "--version").code(0);
-    assert_eq!(stdout(&version), format!("evalwave {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        stdout(&version),
+        format!("evalwave {}\n", env!("CARGO_PKG_VERSION"))
+    );
     let help = ev(&repository(), "--help").code(0);
     for command in ["plan", "run", "compare", "report", "schema"] {
         assert!(stdout(&help).contains(command), "{command}");

@@ -54,7 +54,11 @@ impl Template {
             // The last part goes on as a pattern.
             fixed.rsplit_once('/').map_or("", |(directories, _)| directories)
         };
-        Ok(PathGlob { base: Utf8PathBuf::from(base), pattern, shown })
+        Ok(PathGlob {
+            base: Utf8PathBuf::from(base),
+            pattern,
+            shown,
+        })
     }
 }
 
@@ -62,10 +66,14 @@ impl Values {
     /// The values of an attempt: who it is, and its pair's labels that have one value. Labels never take the place of
     /// what is built in.
     pub fn of_attempt(pair: &PlannedPair, attempt: &AttemptId, runs: u32) -> Self {
-        let labels = pair.labels.0.iter().filter_map(|(name, values)| match values.as_slice() {
-            [value] => Some((name.clone(), value.clone())),
-            _ => None,
-        });
+        let labels = pair
+            .labels
+            .0
+            .iter()
+            .filter_map(|(name, values)| match values.as_slice() {
+                [value] => Some((name.clone(), value.clone())),
+                _ => None,
+            });
         let mut values = Self(labels.collect());
         let built_in = [
             ("experiment", attempt.pair.experiment.to_string()),
@@ -73,13 +81,20 @@ impl Values {
             ("attempt", attempt.index.to_string()),
             ("runs", runs.to_string()),
         ];
-        values.0.extend(built_in.map(|(name, value)| (name.to_owned(), value)));
+        values
+            .0
+            .extend(built_in.map(|(name, value)| (name.to_owned(), value)));
         values
     }
 
     /// The same, safe as file names.
     pub fn as_file_names(&self) -> Self {
-        Self(self.0.iter().map(|(name, value)| (name.clone(), file_name(value))).collect())
+        Self(
+            self.0
+                .iter()
+                .map(|(name, value)| (name.clone(), file_name(value)))
+                .collect(),
+        )
     }
 }
 
@@ -89,7 +104,12 @@ mod tests {
 
     fn path(template: &str) -> (String, String) {
         let values = [("eval", "a[1]/*"), ("experiment", "x")];
-        let values = Values(values.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect());
+        let values = Values(
+            values
+                .iter()
+                .map(|(name, value)| ((*name).into(), (*value).into()))
+                .collect(),
+        );
         let path = Template::parse(template).unwrap().render_path(&values).unwrap();
         (path.base.into_string(), path.pattern)
     }
@@ -98,8 +118,18 @@ mod tests {
     fn a_value_is_never_a_pattern() {
         let (base, pattern) = path("results/{experiment}/{eval}.json");
         assert_eq!(base, "results/x/a[1]/*.json");
-        assert!(globset::Glob::new(&pattern).unwrap().compile_matcher().is_match("results/x/a[1]/*.json"));
-        assert!(!globset::Glob::new(&pattern).unwrap().compile_matcher().is_match("results/x/a1/b.json"));
+        assert!(
+            globset::Glob::new(&pattern)
+                .unwrap()
+                .compile_matcher()
+                .is_match("results/x/a[1]/*.json")
+        );
+        assert!(
+            !globset::Glob::new(&pattern)
+                .unwrap()
+                .compile_matcher()
+                .is_match("results/x/a1/b.json")
+        );
     }
 
     #[test]
