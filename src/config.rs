@@ -306,3 +306,6 @@ pub struct ReportConfig {
     /// A label for the breakdown; experiments always have one.
     pub group_by: Option<String>,
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::file::File;
 use super::file::attempt::{Attempt, Published, ResultFormat};
-use super::file::suite::{Files, IdFrom, Source, Suite};
+use super::file::suite::{Files, IdFrom, InlinePair, Pairs, Source, Suite};
 use super::problem::{KeyPath, Problem};
-use super::value::GateText;
+use super::value::{GateText, Id, read};
 use crate::model::{Gate, OnPass, Produces, Strategy};
 
 /// The first contradiction.
@@ -100,6 +100,9 @@ fn check_suite(suite: &Suite) -> Result<(), Problem> {
             }
         }
     }
+    if let Some(Pairs::Inline(pairs)) = &suite.pairs {
+        check_pairs(pairs)?;
+    }
     if suite.experiments.is_some() && suite.pairs.is_none() && suite.evals.is_none() {
         return Err(Problem::missing(
             KeyPath::of("suite.evals"),
@@ -123,15 +126,58 @@ fn check_suite(suite: &Suite) -> Result<(), Problem> {
     Ok(())
 }
 
+fn check_pairs(pairs: &[InlinePair]) -> Result<(), Problem> {
+    let mut seen = BTreeSet::new();
+    for (index, pair) in pairs.iter().enumerate() {
+        let path = KeyPath::of("suite.pairs").index(index);
+        let id = |name: &str| pair_id(pair, name, &path);
+        let experiment = id("experiment")?;
+        let eval = match (id("eval")?, id("eval_id")?) {
+            (Some(eval), None) | (None, Some(eval)) => eval,
+            (None, None) => return Err(Problem::new(path, "expected `eval` in each pair, found none")),
+            (Some(_), Some(_)) => {
+                return Err(Problem::new(
+                    path,
+                    "expected `eval` or `eval_id`, found both\nkeep one of them",
+                ));
+            }
+        };
+        if !seen.insert((experiment, eval)) {
+            return Err(Problem::new(
+                path,
+                "the same pair stands in this list already\nkeep one of them",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The keys of a pair that are ids; all others are labels.
+fn pair_id<'a>(pair: &'a InlinePair, name: &str, path: &KeyPath) -> Result<Option<&'a str>, Problem> {
+    let Some(values) = pair.0.get(name) else {
+        return Ok(None);
+    };
+    match &values.0[..] {
+        [id] => match read::<Id>(&id.0) {
+            Ok(_) => Ok(Some(&id.0)),
+            Err(text) => Err(Problem::new(path.clone().key(name), text)),
+        },
+        _ => Err(Problem::new(
+            path.clone().key(name),
+            "expected one id, found a list",
+        )),
+    }
+}
+
 fn check_source(source: Option<&Source>, path: &KeyPath) -> Result<(), Problem> {
     match source {
-        Some(Source::List(ids)) if ids.0.is_empty() => Err(Problem::new(
+        Some(Source::List(ids)) if ids.is_empty() => Err(Problem::new(
             path.clone(),
             "expected at least one id, found an empty list",
         )),
         Some(Source::List(ids)) => {
             let mut seen = BTreeSet::new();
-            for (index, listed) in ids.0.iter().enumerate() {
+            for (index, listed) in ids.iter().enumerate() {
                 if !seen.insert(listed.id()) {
                     return Err(Problem::new(
                         path.clone().index(index),

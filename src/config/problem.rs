@@ -197,7 +197,7 @@ pub(super) fn quoted(text: &str) -> String {
 /// What was found, in the words of a YAML file.
 fn describe(found: Unexpected<'_>) -> String {
     match found {
-        Unexpected::Bool(value) => format!("`{value}`"),
+        Unexpected::Bool(value) => format!("the truth value `{value}`"),
         Unexpected::Unsigned(number) => format!("the number {number}"),
         Unexpected::Signed(number) => format!("the number {number}"),
         Unexpected::Float(number) => format!("the number {number:?}"),

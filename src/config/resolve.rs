@@ -43,7 +43,7 @@ pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<C
     let attempt = attempt::settle(&file.attempt, given)?;
     if attempt.produces == Produces::Pair && mode.strategy != Strategy::Sequential {
         let text = format!(
-            "expected no strategy with `produces: pair`, found `{}`: one command runs all attempts of its pair itself",
+            "expected `sequential` with `produces: pair`, found `{}`: one command runs all attempts of its pair itself",
             mode.strategy
         );
         return Err(match mode.from {
@@ -119,7 +119,7 @@ pub(super) struct Mode<'a> {
 
 impl<'a> Mode<'a> {
     fn settle(file: &File, given: &'a Given) -> Result<Self, ConfigError> {
-        for level in Given::levels() {
+        for level in Level::HIGHEST_FIRST {
             let strategy = given.at(level, &settings::STRATEGY);
             let wave = given.at(level, &settings::PARALLEL_ATTEMPTS);
             let wanted = strategy.map(Found::read::<Strategy>).transpose()?;

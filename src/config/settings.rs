@@ -83,7 +83,7 @@ pub enum Level {
 }
 
 impl Level {
-    const HIGHEST_FIRST: [Self; 3] = [Self::Flag, Self::Input, Self::Variable];
+    pub(super) const HIGHEST_FIRST: [Self; 3] = [Self::Flag, Self::Input, Self::Variable];
 }
 
 /// What was given outside the file. White space around a value is dropped, and an empty one was not given.
@@ -145,10 +145,6 @@ impl Given {
         }?;
         let values = self.0.get(&level)?.get(name)?;
         Some(Found { level, name, values })
-    }
-
-    pub(super) fn levels() -> [Level; 3] {
-        Level::HIGHEST_FIRST
     }
 }
 

@@ -102,7 +102,8 @@ impl<T: FromText> Visitor<'_> for TextVisitor<T> {
     }
 }
 
-fn unquoted<T: FromText, E: de::Error>(found: Unexpected<'_>, text: &str) -> E {
+/// Something other than text, which would do if it were in quotes.
+pub(super) fn unquoted<T: FromText, E: de::Error>(found: Unexpected<'_>, text: &str) -> E {
     if read::<T>(text).is_ok() {
         let error = E::invalid_type(found, &T::EXPECTED);
         E::custom(format_args!("{error}\nput it in quotes"))

@@ -28,6 +28,8 @@ pub(super) struct Unreadable {
 
 /// Reads the one document of a text.
 pub(super) fn parse(text: &str) -> Result<Node, Unreadable> {
+    refuse_control_characters(text)?;
+    refuse_deep_nesting(text)?;
     let mut documents = serde_yaml::Deserializer::from_str(text);
     let mut reader = Reader {
         // What a text without aliases can cost, and then some for aliases: none of it grows with their nesting.
@@ -51,6 +53,54 @@ pub(super) fn parse(text: &str) -> Result<Node, Unreadable> {
     Ok(node)
 }
 
+/// They are not YAML, and the parser would not say where they are.
+fn refuse_control_characters(text: &str) -> Result<(), Unreadable> {
+    let allowed = |c: char| !c.is_control() || matches!(c, '\t' | '\n' | '\r' | '\u{85}');
+    for (index, line) in text.split('\n').enumerate() {
+        if let Some((column, c)) = line.chars().enumerate().find(|(_, c)| !allowed(*c)) {
+            return Err(Unreadable {
+                position: Some(Position {
+                    line: index + 1,
+                    column: column + 1,
+                }),
+                problem: Problem::custom(format_args!(
+                    "expected text, found the control character U+{:04X}",
+                    u32::from(c)
+                )),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The parser takes time in proportion to the square of how deep brackets are open. No file comes near this, so it does
+/// not matter that brackets inside of text are counted too.
+fn refuse_deep_nesting(text: &str) -> Result<(), Unreadable> {
+    const DEEPEST: usize = 500;
+    let mut open = 0_usize;
+    for (index, line) in text.split('\n').enumerate() {
+        for (column, c) in line.chars().enumerate() {
+            match c {
+                '[' | '{' => open += 1,
+                ']' | '}' => open = open.saturating_sub(1),
+                _ => {}
+            }
+            if open > DEEPEST {
+                return Err(Unreadable {
+                    position: Some(Position {
+                        line: index + 1,
+                        column: column + 1,
+                    }),
+                    problem: Problem::custom(format_args!(
+                        "expected at most {DEEPEST} open brackets, found more"
+                    )),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Where a path is in a text that [`parse`] has read.
 pub(super) fn locate(text: &str, path: &KeyPath, spot: Spot) -> Option<Position> {
     let (path, spot) = match (path.0.split_last(), spot) {
@@ -58,7 +108,7 @@ pub(super) fn locate(text: &str, path: &KeyPath, spot: Spot) -> Option<Position>
         _ => (path.0.as_slice(), spot),
     };
     if path.is_empty() && spot == Spot::Key {
-        return None;
+        return Some(Position { line: 1, column: 1 });
     }
     // serde says where an error arose, so one is made on purpose: there.
     let document = serde_yaml::Deserializer::from_str(text).next()?;
@@ -138,6 +188,10 @@ impl<'de> Visitor<'de> for &mut Reader {
     }
 
     fn visit_unit<E: Error>(self) -> Result<Node, E> {
+        self.scalar(Node::Null)
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Node, E> {
         self.scalar(Node::Null)
     }
 

@@ -94,7 +94,7 @@ fn a_published_result_keeps_every_key_of_the_harness() {
     let attempt = "result: result.json\nenv: { PASSES: 'one-2' }";
     let suite = Suite::scripted("a/one", attempt, "runs: 2\nstrategy: parallel", PASS_BY_ATTEMPT);
     suite.run("");
-    let expected = "{\n  \"passed\": true,\n  \"zeta\": 1.50,\n  \"alpha\": {\n    \"deep\": [\n      1e400,\n      -0\n    ]\n  },\n  \"attempts\": 2\n}\n";
+    let expected = "{\n  \"passed\": true,\n  \"zeta\": 1.50,\n  \"alpha\": {\"deep\": [1e400, -0]},\n  \"attempts\": 2\n}\n";
     assert_eq!(suite.read("out/raw-results-a__one/one.json"), expected);
     assert_eq!(
         suite.read_json("out/attempts/a__one/1/result.json")["passed"],
@@ -186,7 +186,7 @@ fn an_earlier_run_is_left_untouched_unless_it_is_to_be_replaced() {
     let before = suite.read("out/summary.json");
     let refused = suite.ev("run -o out").code(2);
     assert!(
-        stderr(&refused).contains("`out` already holds a run"),
+        stderr(&refused).contains("out` already holds a run"),
         "{}",
         stderr(&refused)
     );

@@ -28,10 +28,10 @@ fn a_wrong_key_is_answered_with_file_line_and_the_nearest_known_one() {
         (
             "  command: 'true'",
             "  comand: 'true'",
-            &["evalwave.yml", "line 4", "comand", "command"],
+            &["evalwave.yml:4:3", "attempt.comand", "`command`"],
         ),
         ("version: 1\n", "version: 2\n", &["evalwave.yml", "version", "1"]),
-        ("attempt:\n", "runs: 0\nattempt:\n", &["runs", "line 3", "0"]),
+        ("attempt:\n", "runs: 0\nattempt:\n", &["evalwave.yml:3:", "`runs`", "0"]),
         ("attempt:\n", "runs: many\nattempt:\n", &["runs", "many"]),
         (
             "attempt:\n",
@@ -52,7 +52,7 @@ fn a_wrong_key_is_answered_with_file_line_and_the_nearest_known_one() {
         (
             "eval: one }",
             "eval: one }, { experiment: a, eval: one }",
-            &["one", "twice"],
+            &["suite.pairs[1]", "same pair"],
         ),
         (
             "command: 'true'",
@@ -98,7 +98,7 @@ fn a_wrong_flag_or_variable_is_named() {
     refused(&suite, "run -c missing.yml", &["missing.yml"]);
     refused(&suite, "run --pairs missing.json", &["missing.json"]);
     refused(&suite, "run --pairs-json {}", &["--pairs-json"]);
-    refused(&suite, "run --changed-since HEAD", &["suite.changed"]);
+    refused(&suite, "run --changed-since HEAD", &["git"]);
     refused(&suite, "run --fail-on regresion", &["regresion", "regression"]);
     refused(&suite, "run --nonsense", &["--nonsense"]);
     refused(&suite, "report missing", &["missing"]);

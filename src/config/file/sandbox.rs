@@ -108,7 +108,6 @@ impl JsonSchema for SandboxKeys {
 
 macro_rules! kind {
     ($type:ident, $word:literal) => {
-        /// The kind's name.
         #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
         enum $type {
             #[serde(rename = $word)]
@@ -125,6 +124,7 @@ kind!(CommandKind, "command");
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a mapping")]
 pub(in crate::config) struct Local {
+    /// On this machine. Default.
     #[expect(dead_code, reason = "it has been looked at to come here")]
     kind: Option<LocalKind>,
     /// How a workspace comes into being. Default: `copy`.
@@ -190,6 +190,7 @@ pub(in crate::config) enum Network {
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a mapping")]
 #[expect(dead_code, reason = "its keys are checked; its engine comes later")]
 struct Docker {
+    /// In containers.
     kind: DockerKind,
     /// The image's name.
     image: Option<Text>,
@@ -237,6 +238,7 @@ struct DockerBuild {
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a mapping")]
 #[expect(dead_code, reason = "its keys are checked; its engine comes later")]
 struct Vercel {
+    /// In sandboxes of Vercel.
     kind: VercelKind,
     /// vCPUs of a sandbox. Default: 2.
     vcpus: Option<Whole<1, 64>>,
@@ -335,6 +337,7 @@ struct VercelWarm {
 #[serde(deny_unknown_fields, expecting = "a mapping")]
 #[expect(dead_code, reason = "its keys are checked; its engine comes later")]
 struct CommandEngine {
+    /// In sandboxes that commands create.
     kind: CommandKind,
     /// Creates a sandbox and prints its id.
     create: Command,

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, DeserializeSeed, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::config::value::{FromText, read};
+use crate::config::value::{FromText, TextVisitor, read};
 
 /// A list in which nothing stands twice.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,6 +58,18 @@ impl<'de, T: FromText + Deserialize<'de> + PartialEq> Deserialize<'de> for OneOr
             fn visit_str<E: de::Error>(self, text: &str) -> Result<OneOrList<T>, E> {
                 let one = read(text).map_err(E::custom)?;
                 Ok(OneOrList(vec![one]))
+            }
+
+            fn visit_bool<E: de::Error>(self, value: bool) -> Result<OneOrList<T>, E> {
+                TextVisitor::<T>::new()
+                    .visit_bool(value)
+                    .map(|one| OneOrList(vec![one]))
+            }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<OneOrList<T>, E> {
+                TextVisitor::<T>::new()
+                    .visit_u64(number)
+                    .map(|one| OneOrList(vec![one]))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<OneOrList<T>, A::Error> {
@@ -172,6 +184,13 @@ macro_rules! by_shape {
     (@text $type:ident, $variant:ident, $inner:ty) => {
         fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
             $crate::config::value::read::<$inner>(text).map($type::$variant).map_err(E::custom)
+        }
+    };
+    (@quoted $type:ident, $variant:ident, $inner:ty) => {
+        $crate::config::file::shape::by_shape!(@text $type, $variant, $inner);
+
+        fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<$type, E> {
+            $crate::config::value::TextVisitor::<$inner>::new().visit_u64(number).map($type::$variant)
         }
     };
     (@number $type:ident, $variant:ident, $inner:ty) => {

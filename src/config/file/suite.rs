@@ -14,7 +14,6 @@ use crate::config::value::{
 /// Which pairs there are: explicit pairs, or every experiment with every eval.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a mapping")]
-#[schemars(extend("not" = { "required": ["pairs", "evals"] }))]
 pub(in crate::config) struct Suite {
     /// Keys artifact and comment, so that several suites can live in one repository. Default: `evals`.
     pub(in crate::config) name: Option<SuiteName>,
@@ -36,14 +35,14 @@ pub(in crate::config) struct Suite {
 #[derive(Clone, Debug)]
 pub(in crate::config) enum Pairs {
     File(PairsPath),
-    Inline(List<InlinePair>),
+    Inline(Vec<InlinePair>),
     Command(PairsCommand),
 }
 
 by_shape! {
     Pairs, "a path, a list of pairs, or a mapping with `command`",
     text File(PairsPath),
-    list Inline(List<InlinePair>),
+    list Inline(Vec<InlinePair>),
     map Command(PairsCommand),
 }
 
@@ -76,33 +75,7 @@ pub(in crate::config) struct PairsCommand {
 
 /// A pair: `experiment`, `eval`, and labels.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(try_from = "BTreeMap<LabelName, OneOrList<Text>>")]
-pub(in crate::config) struct InlinePair(pub(in crate::config) BTreeMap<String, Vec<String>>);
-
-impl TryFrom<BTreeMap<LabelName, OneOrList<Text>>> for InlinePair {
-    type Error = String;
-
-    fn try_from(entries: BTreeMap<LabelName, OneOrList<Text>>) -> Result<Self, String> {
-        let entries: BTreeMap<String, Vec<String>> = entries
-            .into_iter()
-            .map(|(name, values)| (name.0, values.0.into_iter().map(|value| value.0).collect()))
-            .collect();
-        for key in ["experiment", "eval", "eval_id"] {
-            match entries.get(key).map(Vec::as_slice) {
-                Some([id]) => {
-                    drop(crate::config::value::read::<Id>(id).map_err(|text| format!("`{key}`: {text}"))?)
-                }
-                Some(_) => return Err(format!("`{key}`: expected one id, found a list")),
-                None => {}
-            }
-        }
-        match (entries.contains_key("eval"), entries.contains_key("eval_id")) {
-            (false, false) => Err("expected `eval` in each pair".to_owned()),
-            (true, true) => Err("expected `eval` or `eval_id`, found both".to_owned()),
-            _ => Ok(Self(entries)),
-        }
-    }
-}
+pub(in crate::config) struct InlinePair(pub(in crate::config) BTreeMap<LabelName, OneOrList<Text>>);
 
 impl JsonSchema for InlinePair {
     fn schema_name() -> std::borrow::Cow<'static, str> {
@@ -132,13 +105,13 @@ impl JsonSchema for InlinePair {
 /// `suite.evals` and `suite.experiments`.
 #[derive(Clone, Debug)]
 pub(in crate::config) enum Source {
-    List(List<Listed>),
+    List(Vec<Listed>),
     Files(Files),
 }
 
 by_shape! {
     Source, "a list of ids, or a mapping with `glob`",
-    list List(List<Listed>),
+    list List(Vec<Listed>),
     map Files(Files),
 }
 
@@ -151,7 +124,7 @@ pub(in crate::config) enum Listed {
 
 by_shape! {
     Listed, "an id, or a mapping with `id` and `labels`",
-    text Id(Id),
+    quoted Id(Id),
     map Labelled(Labelled),
 }
 

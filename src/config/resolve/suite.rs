@@ -1,14 +1,16 @@
 //! `suite`, settled.
 
+use std::collections::BTreeMap;
+
 use crate::config::check::id_from;
 use crate::config::error::{ConfigError, Origin};
 use crate::config::file::File;
 use crate::config::file::shape::{List, OneOrList};
 use crate::config::file::suite::{Changed, Filter, IdFrom, Listed, Pairs, Source, Suite};
 use crate::config::problem::{KeyPath, Problem};
-use crate::config::settings::{self, Found, Given};
+use crate::config::settings::{self, Found, Given, Level};
 use crate::config::template::CommandTemplate;
-use crate::config::value::{FromText, SourcePath};
+use crate::config::value::{FromText, LabelName, SourcePath, Text};
 use crate::config::{
     ChangedConfig, CommandLine, Discovery, IdPart, ListedId, OneOrMany, PairFilter, SuiteConfig, SuiteSource,
 };
@@ -31,7 +33,7 @@ pub(super) fn settle(file: &File, origin: Origin<'_>, given: &Given) -> Result<S
 
 /// Pairs from outside the file, from the highest level that gives any.
 fn given_source(given: &Given) -> Result<Option<SuiteSource>, ConfigError> {
-    for level in Given::levels() {
+    for level in Level::HIGHEST_FIRST {
         let path = given.at(level, &settings::PAIRS);
         let json = given.at(level, &settings::PAIRS_JSON);
         match (path, json) {
@@ -65,18 +67,9 @@ fn given_path(path: Found<'_>) -> Result<SuiteSource, ConfigError> {
 fn written_source(suite: &Suite) -> Result<SuiteSource, Problem> {
     Ok(match (&suite.pairs, &suite.evals) {
         (Some(Pairs::File(path)), _) => SuiteSource::File(path.0.as_str().into()),
-        (Some(Pairs::Inline(pairs)), _) => SuiteSource::Inline(
-            pairs
-                .0
-                .iter()
-                .map(|pair| {
-                    let entries = pair.0.iter();
-                    entries
-                        .map(|(name, values)| (name.clone(), OneOrMany(values.clone())))
-                        .collect()
-                })
-                .collect(),
-        ),
+        (Some(Pairs::Inline(pairs)), _) => {
+            SuiteSource::Inline(pairs.iter().map(|pair| labels(&pair.0)).collect())
+        }
         (Some(Pairs::Command(command)), _) => SuiteSource::Command(plain(command.command.clone().into())?),
         (None, Some(evals)) => SuiteSource::Discover {
             evals: discovery(evals),
@@ -106,7 +99,7 @@ fn plain(command: CommandTemplate) -> Result<CommandLine, Problem> {
 
 fn discovery(source: &Source) -> Discovery {
     match source {
-        Source::List(ids) => Discovery::List(ids.0.iter().map(listed).collect()),
+        Source::List(ids) => Discovery::List(ids.iter().map(listed).collect()),
         Source::Files(files) => Discovery::Glob {
             glob: files.glob.0.clone(),
             id: match id_from(files) {
@@ -124,15 +117,18 @@ fn listed(listed: &Listed) -> ListedId {
     };
     ListedId {
         id: listed.id().to_owned(),
-        labels: labels
-            .into_iter()
-            .flatten()
-            .map(|(name, values)| {
-                let values = values.0.iter().map(|value| value.0.clone());
-                (name.0.clone(), OneOrMany(values.collect()))
-            })
-            .collect(),
+        labels: labels.map(self::labels).unwrap_or_default(),
     }
+}
+
+fn labels(written: &BTreeMap<LabelName, OneOrList<Text>>) -> BTreeMap<String, OneOrMany> {
+    written
+        .iter()
+        .map(|(name, values)| {
+            let values = values.0.iter().map(|value| value.0.clone());
+            (name.0.clone(), OneOrMany(values.collect()))
+        })
+        .collect()
 }
 
 fn filters(written: Option<List<Filter>>) -> Vec<PairFilter> {

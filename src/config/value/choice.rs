@@ -1,6 +1,6 @@
 //! Words of a fixed list: strategies, policies, gates.
 
-use super::measure::{Percent, Points, hundredths};
+use super::measure::hundredths;
 use super::{FromText, Refusal, in_file};
 use crate::config::problem::not_among;
 use crate::model::{Gate, Policy, Strategy};
@@ -17,17 +17,19 @@ impl FromText for GateText {
     const EXPECTED: &'static str = "a finding such as `incomplete`, `regression`, `drop:5pp` or `below:80%`";
 
     fn from_text(text: &str) -> Result<Self, Refusal> {
-        let points = |amount: &str| {
-            hundredths(amount, "pp")
-                .ok_or_else(|| Refusal::expected(format_args!("{} after `:`", Points::EXPECTED)))
+        let percent = |word: &str, amount: &str, suffix: &str| {
+            hundredths(amount, suffix).ok_or_else(|| {
+                let most = format!("{word}:100{suffix}");
+                Refusal::Expected(format!(
+                    "`{word}:0{suffix}` to `{most}`, with at most two decimals"
+                ))
+            })
         };
-        let gate = match text.split_once(':') {
-            Some(("drop", amount)) => Gate::Drop(points(amount)?),
-            Some(("not-proven", amount)) => Gate::NotProven(points(amount)?),
-            Some(("below", amount)) => Gate::Below(
-                hundredths(amount, "%")
-                    .ok_or_else(|| Refusal::expected(format_args!("{} after `:`", Percent::EXPECTED)))?,
-            ),
+        let (word, amount) = text.split_once(':').unwrap_or((text, ""));
+        let gate = match word {
+            "drop" => Gate::Drop(percent(word, amount, "pp")?),
+            "not-proven" => Gate::NotProven(percent(word, amount, "pp")?),
+            "below" => Gate::Below(percent(word, amount, "%")?),
             _ => match text {
                 "incomplete" => Gate::Incomplete,
                 "regression" => Gate::Regression,
@@ -96,5 +98,5 @@ impl FromText for Policy {
 
 in_file!(GateText, {
     "type": "string",
-    "pattern": "^(incomplete|regression|significant|error|no-baseline|inconclusive|never|(drop|not-proven):[0-9]{1,3}(\\.[0-9]{1,2})?pp|below:[0-9]{1,3}(\\.[0-9]{1,2})?%)$"
+    "pattern": "^(incomplete|regression|significant|error|no-baseline|inconclusive|never|(drop|not-proven):[0-9]{1,3}(\\.[0-9]{1,2})? *pp|below:[0-9]{1,3}(\\.[0-9]{1,2})? *%)$"
 });

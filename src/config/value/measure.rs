@@ -95,9 +95,14 @@ impl FromText for Size {
     const EXPECTED: &'static str = "a size such as `200MB`, `1.5GB` or `64MiB`";
 
     fn from_text(text: &str) -> Result<Self, Refusal> {
-        let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let (number, unit) = text.split_at(
+            text.find(|c: char| !c.is_ascii_digit() && c != '.')
+                .unwrap_or(text.len()),
+        );
+        let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
         let known = ["b", "kb", "mb", "gb", "tb", "kib", "mib", "gib", "tib"];
-        if !known.contains(&unit.trim_start().to_ascii_lowercase().as_str()) {
+        let unit = unit.trim_start_matches(' ').to_ascii_lowercase();
+        if whole.is_empty() || decimals.is_empty() || !known.contains(&unit.as_str()) {
             return Err(Refusal::Unlike);
         }
         match text.parse::<bytesize::ByteSize>() {
@@ -127,7 +132,7 @@ impl FromText for Points {
 
 /// Reads `12.5` before `suffix` as 0.125; nothing is rounded.
 pub(super) fn hundredths(text: &str, suffix: &str) -> Option<f64> {
-    let number = text.strip_suffix(suffix)?.trim_end();
+    let number = text.strip_suffix(suffix)?.trim_end_matches(' ');
     let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
     let digits = |text: &str, most: usize| {
         (1..=most).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())

@@ -1,7 +1,5 @@
 //! Paths and globs, all of them relative to where they are used.
 
-use std::collections::BTreeMap;
-
 use camino::Utf8PathBuf;
 
 use super::{FromText, Refusal, in_file};
@@ -141,7 +139,7 @@ fn glob_template(text: &str, only: &str) -> Result<Template, Refusal> {
             "expected no placeholder but `{{{only}}}`, found `{{{other}}}`\nwrite `{{{{` and `}}}}` for the braces of a glob"
         )));
     }
-    let values = Values(BTreeMap::from([(only.to_owned(), "x".to_owned())]));
+    let values = Values::from([(only, "x")]);
     let glob = template.render(&values).map_err(Refusal::because)?;
     check_glob(&glob)?;
     stays_inside(&glob).then_some(template).ok_or(Refusal::Unlike)

@@ -16,6 +16,12 @@ pub(in crate::config) struct SuiteName(pub(in crate::config) String);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::config) struct Id(pub(in crate::config) String);
 
+impl std::borrow::Borrow<str> for LabelName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
 /// A label's name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::config) struct LabelName(pub(in crate::config) String);
@@ -55,7 +61,7 @@ impl PartialEq for Pattern {
 pub(in crate::config) struct SourceText(pub(in crate::config) String);
 
 impl FromText for Text {
-    const EXPECTED: &'static str = "text";
+    const EXPECTED: &'static str = "text that is not empty";
 
     fn from_text(text: &str) -> Result<Self, Refusal> {
         if text.trim().is_empty() {
@@ -142,7 +148,7 @@ impl FromText for EnvName {
 }
 
 impl FromText for ValueText {
-    const EXPECTED: &'static str = "text, in quotes where it looks like a number or a truth value";
+    const EXPECTED: &'static str = "text";
 
     fn from_text(text: &str) -> Result<Self, Refusal> {
         template(text).map(Self)
@@ -150,7 +156,7 @@ impl FromText for ValueText {
 }
 
 impl FromText for ArgumentText {
-    const EXPECTED: &'static str = "text, in quotes where it looks like a number or a truth value";
+    const EXPECTED: &'static str = "text";
 
     fn from_text(text: &str) -> Result<Self, Refusal> {
         template(text).map(Self)
