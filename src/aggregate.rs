@@ -1,1 +1,17 @@
 //! Attempts in, verdicts out: what became of an attempt, what its attempts decide of a pair, and the run's totals. Knows no files and no clock.
+
+mod conclude;
+mod document;
+mod judge;
+mod publish;
+mod summarize;
+mod throttling;
+mod verdict;
+
+pub use conclude::{Facts, conclude, is_complete};
+pub use document::{summarize, summarize_pair};
+pub use judge::{CommandEnd, Evidence, ExitRules, Failure, Found, Judgement, Ran, Rules, judge, with_last_lines};
+pub use publish::publish_document;
+pub use summarize::{pair_summary, round_rate, round_seconds, totals};
+pub use throttling::shows_throttling;
+pub use verdict::{Grade, Tally, firm, representative, verdict};

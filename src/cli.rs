@@ -1,1 +1,88 @@
 //! The commands: the only module that reads the environment, wires the others together, and prints.
+
+mod arguments;
+mod compare;
+mod context;
+mod plan;
+mod progress;
+mod recorder;
+mod render;
+mod run;
+mod schema;
+mod sources;
+
+use std::io::Write as _;
+
+use clap::Parser as _;
+
+use crate::model::ExitCode;
+use crate::report;
+use arguments::{Arguments, Subcommand};
+use context::Context;
+
+/// A command that could not be done.
+#[derive(Debug)]
+struct Failure {
+    exit: ExitCode,
+    error: anyhow::Error,
+}
+
+/// Whatever is wrong before anything has run is the user's to mend.
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self { exit: ExitCode::Usage, error: error.into() }
+    }
+}
+
+/// Reads the arguments, does what they say, and tells how it ended.
+pub fn run() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Nobody is left to tell where the terminal itself is gone.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::Usage } else { ExitCode::Success };
+        }
+    };
+    let done = Context::of_process().map_err(Failure::from).and_then(|context| dispatch(arguments, &context));
+    match done {
+        Ok(exit) => exit,
+        Err(failure) => {
+            let _ = writeln!(std::io::stderr(), "error: {:#}", failure.error);
+            failure.exit
+        }
+    }
+}
+
+fn dispatch(arguments: Arguments, context: &Context) -> Result<ExitCode, Failure> {
+    match arguments.command {
+        Subcommand::Plan(arguments) => plan::plan(&arguments, context),
+        Subcommand::Run(arguments) => run::run(&arguments, context),
+        Subcommand::Compare(arguments) => compare::compare(&arguments, context),
+        Subcommand::Report(arguments) => render::report(&arguments, context),
+        Subcommand::Schema(arguments) => schema::schema(&arguments),
+    }
+}
+
+/// A document as JSON text.
+fn json(document: &impl serde::Serialize) -> Result<String, Failure> {
+    Ok(report::json(document)?)
+}
+
+/// Prints a result.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        // A reader that has seen enough, like `head`, is no failure.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(anyhow::Error::new(error).context("cannot write to standard output").into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Tells something besides the result.
+fn tell(text: &str) {
+    // Nobody is left to tell where standard error is gone.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}

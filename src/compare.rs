@@ -1,1 +1,220 @@
 //! Two sets of results in, one comparison out. Does not know where either came from.
+
+mod evidence;
+pub mod gates;
+mod groups;
+mod merge;
+pub mod stats;
+mod verdict;
+
+use jiff::Timestamp;
+
+use crate::model::comparison::{
+    COMPARISON_SCHEMA, Comparison, Flip, Flips, Level, PairRef, PassRates, Side, Test,
+};
+use crate::model::{Outcome, PairId, PairResult, ResultSet, Verdict};
+use evidence::{Compared, Evidence};
+pub use merge::{MergeError, merge};
+use stats::Stratum;
+pub use verdict::sentence;
+
+/// How a comparison is made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// A p-value below it is significant.
+    pub alpha: f64,
+    /// The drop, 0 to 1, that a comparison without a finding must be able to see.
+    pub margin: f64,
+    /// A label to break the results down by, besides the experiment.
+    pub group_by: Option<String>,
+    /// The time of the comparison, which the sides' ages are told from.
+    pub now: Option<Timestamp>,
+}
+
+/// Compares a run with its baseline.
+///
+/// Compared are the pairs that have a firm verdict, and evidence of the same kind, on both sides; rates, test and
+/// groups are over these. Swapping the sides swaps falls and rises and leaves the p-values alone.
+pub fn compare(baseline: &ResultSet, current: &ResultSet, options: &Options) -> Comparison {
+    let evidence = evidence::gather(baseline, current);
+    let compared = &evidence.compared;
+    let strata: Vec<Stratum> = compared.iter().map(|pair| pair.stratum).collect();
+    let overall = stats::stratified_exact(&strata);
+    let pass_rate = pass_rates(compared);
+    let test = Test {
+        level: evidence.level,
+        p_value: overall.map(|test| significant_digits(test.p_value)),
+        alpha: options.alpha,
+        detectable: stats::detectable(&strata).map(four_decimals),
+        lower_bound: exact_delta(compared)
+            .and_then(|delta| stats::lower_bound(delta, &strata))
+            .map(four_decimals),
+    };
+
+    let groupings = groups::groupings(compared, options.group_by.as_deref());
+    let mut warnings = warnings(baseline, current, &evidence);
+    warnings.extend(groups::warnings(&groupings));
+    let verdict = verdict::decide(compared, overall.as_ref(), &groupings, &test, options.margin);
+    Comparison {
+        schema: COMPARISON_SCHEMA.to_owned(),
+        baseline: side(baseline, options.now),
+        current: side(current, options.now),
+        compared: compared.len(),
+        pass_rate,
+        flips: flips(compared),
+        added: evidence.added.into_iter().map(pair_ref).collect(),
+        removed: evidence.removed.into_iter().map(pair_ref).collect(),
+        not_selected: evidence.not_selected,
+        not_comparable: evidence.not_comparable,
+        test,
+        concentration: groups::concentration(&groupings, current, options.alpha),
+        groups: groups::table(&groupings),
+        verdict,
+        warnings,
+    }
+}
+
+fn side(set: &ResultSet, now: Option<Timestamp>) -> Side {
+    let decided = |verdict| set.pairs.iter().filter(|pair| pair.verdict == verdict).count();
+    let graded: Option<Vec<usize>> = set.pairs.iter().map(graded_attempts).collect();
+    let age = now
+        .zip(set.started_at)
+        .map(|(now, then)| now.duration_since(then).as_secs_f64());
+    Side {
+        source: set.source.clone(),
+        reference: set.reference.clone(),
+        commit: set.commit.clone(),
+        // A clock that is behind gives an age below 0, which says nothing.
+        age_seconds: age.filter(|seconds| *seconds >= 0.0),
+        run_url: set.run_url.clone(),
+        wall_seconds: set.wall_seconds,
+        attempts: graded.map(|each| each.iter().sum()),
+        started_at: set.started_at,
+        pairs: decided(Verdict::Pass) + decided(Verdict::Fail),
+        passed: decided(Verdict::Pass),
+    }
+}
+
+fn graded_attempts(pair: &PairResult) -> Option<usize> {
+    match &pair.samples {
+        Some(samples) => Some(samples.iter().filter(|sample| sample.outcome.is_graded()).count()),
+        None => pair.graded.map(|graded| graded as usize),
+    }
+}
+
+fn pass_rates(compared: &[Compared<'_>]) -> PassRates {
+    let before = compared.iter().filter(|pair| pair.passed_before()).count();
+    let now = compared.iter().filter(|pair| pair.passed_now()).count();
+    let rate =
+        |passed: usize| (!compared.is_empty()).then(|| four_decimals(passed as f64 / compared.len() as f64));
+    PassRates {
+        baseline: rate(before),
+        current: rate(now),
+        delta: exact_delta(compared).map(four_decimals),
+    }
+}
+
+/// Current less baseline pass rate; `None` where nothing was compared.
+fn exact_delta(compared: &[Compared<'_>]) -> Option<f64> {
+    let change = |pair: &Compared<'_>| {
+        f64::from(u8::from(pair.passed_now())) - f64::from(u8::from(pair.passed_before()))
+    };
+    (!compared.is_empty()).then(|| compared.iter().map(change).sum::<f64>() / compared.len() as f64)
+}
+
+fn flips(compared: &[Compared<'_>]) -> Flips {
+    let of = |from: bool, to: bool| {
+        let mut flips: Vec<Flip> = compared
+            .iter()
+            .filter(|pair| pair.passed_before() == from && pair.passed_now() == to)
+            .map(flip)
+            .collect();
+        // The pairs are in the order of their ids, and sorting keeps that.
+        flips.sort_by_key(|flip| flip.flaky);
+        flips
+    };
+    Flips {
+        pass_to_fail: of(true, false),
+        fail_to_pass: of(false, true),
+    }
+}
+
+fn flip(pair: &Compared<'_>) -> Flip {
+    Flip {
+        experiment: pair.id().experiment.clone(),
+        eval: pair.id().eval.clone(),
+        flaky: evidence::is_split(pair.baseline) || evidence::is_split(pair.current),
+        confirmed: None,
+        before: standing(pair.baseline),
+        now: standing(pair.current),
+    }
+}
+
+/// `k/n` of the attempts that gave a result, or the verdict where attempts are not known one by one.
+fn standing(pair: &PairResult) -> String {
+    match (&pair.samples, pair.verdict) {
+        (Some(samples), _) => {
+            let passed = samples
+                .iter()
+                .filter(|sample| sample.outcome == Outcome::Passed)
+                .count();
+            let graded = samples.iter().filter(|sample| sample.outcome.is_graded()).count();
+            format!("{passed}/{graded}")
+        }
+        (None, Verdict::Pass) => "pass".to_owned(),
+        (None, Verdict::Fail) => "fail".to_owned(),
+        (None, Verdict::Error) => "error".to_owned(),
+        (None, Verdict::NotRun) => "not run".to_owned(),
+    }
+}
+
+fn pair_ref(id: &PairId) -> PairRef {
+    PairRef {
+        experiment: id.experiment.clone(),
+        eval: id.eval.clone(),
+    }
+}
+
+fn warnings(baseline: &ResultSet, current: &ResultSet, evidence: &Evidence<'_>) -> Vec<String> {
+    // Where these differ, verdicts are never the level.
+    let tested = if evidence.level == Level::Attempts {
+        "all attempts"
+    } else {
+        "first attempts"
+    };
+    let consequence = format!(
+        "verdicts, rates and flips do not mean the same on both sides, and the test is over {tested} instead"
+    );
+    let mut warnings = Vec::new();
+    if let Some((before, now)) = evidence::differing(baseline.policy, current.policy) {
+        warnings.push(format!(
+            "the baseline decided its pairs by the policy `{before}`, this run by `{now}`: {consequence}"
+        ));
+    }
+    if let Some((before, now)) = evidence::differing(baseline.runs, current.runs) {
+        warnings.push(format!(
+            "the baseline made up to {before} attempts of each pair, this run {now}: {consequence}"
+        ));
+    }
+    if let Some(selection) = baseline.selection.filter(|_| baseline.is_partial_selection()) {
+        warnings.push(format!(
+            "the baseline is a part of its suite ({} of {} pairs): pairs that it lacks are listed as added",
+            selection.selected, selection.of
+        ));
+    }
+    warnings
+}
+
+/// Rates, deltas and drops as a reader sees them: to a hundredth of a percentage point.
+fn four_decimals(share: f64) -> f64 {
+    // Adding 0 turns -0 into 0.
+    (share * 10_000.0).round() / 10_000.0 + 0.0
+}
+
+/// P-values as a reader sees them: to four significant digits.
+fn significant_digits(p_value: f64) -> f64 {
+    format!("{p_value:.3e}").parse().unwrap_or(p_value)
+}
+
+#[cfg(test)]
+mod tests;

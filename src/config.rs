@@ -1,14 +1,82 @@
 //! What the user asked for: text, flags, inputs and environment in, one checked [`Config`] out. Reads nothing itself.
 
+mod attempt;
+mod check;
+mod error;
+mod file;
+mod hash;
+mod node;
+mod problem;
+mod resolve;
+pub mod settings;
+mod suite;
 pub mod template;
-
-use std::collections::BTreeMap;
-use std::time::Duration;
+mod value;
+mod yaml;
 
 use camino::Utf8PathBuf;
 
-use crate::model::{Gate, OnPass, OnTimeout, Policy, Produces, Strategy};
-use template::{CommandTemplate, Template};
+use crate::model::{Gate, OnPass, OnTimeout, Policy, Strategy};
+pub use attempt::{
+    AttemptConfig, ExitConfig, Format, InfraConfig, KeepConfig, PhaseLimits, PublishConfig, PublishWhat,
+    SecretConfig, UploadConfig,
+};
+use error::Origin;
+pub use error::{ConfigError, Place};
+use file::{File, Parsed};
+use settings::Given;
+pub use suite::{
+    ChangedConfig, Discovery, IdPart, ListedId, OneOrMany, PairFilter, SuiteConfig, SuiteSource,
+};
+pub use yaml::Position;
+
+/// A configuration file, as it was read.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// What messages call it: its path, as the user would type it.
+    pub name: &'a str,
+    /// What is in it.
+    pub bytes: &'a [u8],
+}
+
+/// Settles everything that a run needs. Flag wins over action input, that over environment variable, that over the
+/// file, and that over the default.
+///
+/// # Errors
+/// What is wrong in the file or in what was given outside it, first what is written wrongly, then what contradicts
+/// itself, then what is not built in yet; or that there is no file, which `attempt.command` has to come from.
+pub fn load(file: Option<&Source<'_>>, given: &Given) -> Result<Config, ConfigError> {
+    let (parsed, origin) = parse(file.ok_or(ConfigError::NoFile)?)?;
+    resolve::run(parsed, origin, given)
+}
+
+/// Settles what a comparison of results that exist already needs; it can do without a file.
+///
+/// # Errors
+/// Like [`load`], but for a missing file.
+pub fn load_comparison(file: Option<&Source<'_>>, given: &Given) -> Result<ComparisonConfig, ConfigError> {
+    let parsed = file.map(parse).transpose()?;
+    resolve::comparison(parsed.as_ref(), given)
+}
+
+/// The JSON Schema of `evalwave.yml`.
+///
+/// It accepts whatever [`load`] accepts in a file. What keys say together, and a few rules of single values such as
+/// reserved names, only [`load`] knows.
+pub fn schema() -> serde_json::Value {
+    schemars::generate::SchemaSettings::draft2020_12()
+        .into_generator()
+        .into_root_schema_for::<File>()
+        .to_value()
+}
+
+fn parse<'a>(source: &Source<'a>) -> Result<(Parsed, Origin<'a>), ConfigError> {
+    let origin = Origin::of(source)?;
+    let node = yaml::parse(origin.text).map_err(|unreadable| origin.unreadable(&unreadable))?;
+    let parsed = Parsed::read(&node).map_err(|problem| origin.error(problem))?;
+    check::check(&parsed.file).map_err(|problem| origin.error(problem))?;
+    Ok((parsed, origin))
+}
 
 /// Everything that a run needs to know, settled: no key is missing and none contradicts another.
 #[derive(Clone, Debug)]
@@ -37,7 +105,7 @@ pub struct Config {
     pub sandbox: SandboxConfig,
     /// What the run is compared with.
     pub baseline: BaselineConfig,
-    /// Findings that fail the run; empty after `never` alone.
+    /// Findings that fail the run; never empty: [`Gate::Never`] alone says that none does.
     pub fail_on: Vec<Gate>,
     /// How sure a comparison has to be.
     pub compare: CompareConfig,
@@ -45,104 +113,62 @@ pub struct Config {
     pub report: ReportConfig,
 }
 
-/// `suite`.
-#[derive(Clone, Debug)]
-pub struct SuiteConfig {
-    /// Keys artifact and comment.
-    pub name: String,
-    /// Where pairs come from.
-    pub source: SuiteSource,
-    /// Pairs to keep; empty keeps all.
-    pub include: Vec<PairFilter>,
-    /// Pairs to drop.
-    pub exclude: Vec<PairFilter>,
-    /// Which files a pair depends on.
-    pub changed: ChangedConfig,
+impl Config {
+    /// SHA-256, hexadecimal, of what decides the results: commands, environment (no secret's value), formats, runs,
+    /// policy, timeout. How and where attempts run is no part of it.
+    pub fn hash(&self) -> String {
+        hash::hash(self)
+    }
+
+    /// Every placeholder of a template, with the key that it stands in. Names other than
+    /// [`template::BUILT_IN_PLACEHOLDERS`] are labels, which can be checked once pairs are known.
+    pub fn placeholders(&self) -> Vec<(&'static str, &str)> {
+        let attempt = &self.attempt;
+        let commands = [
+            ("attempt.setup", attempt.setup.as_ref()),
+            ("attempt.boot", attempt.boot.as_ref()),
+            ("attempt.command", Some(&attempt.command)),
+        ];
+        let paths = [
+            ("attempt.result", attempt.result.as_ref()),
+            ("attempt.keep.path", attempt.keep.as_ref().map(|keep| &keep.path)),
+            ("attempt.publish.as", Some(&attempt.publish.file)),
+        ];
+        let values = attempt.env.values().map(|value| ("attempt.env", Some(value)));
+        let mut placeholders = Vec::new();
+        for (key, command) in commands {
+            placeholders.extend(
+                command
+                    .into_iter()
+                    .flat_map(|command| command.placeholders())
+                    .map(|name| (key, name)),
+            );
+        }
+        for (key, template) in paths.into_iter().chain(values) {
+            placeholders.extend(
+                template
+                    .into_iter()
+                    .flat_map(|template| template.placeholders())
+                    .map(|name| (key, name)),
+            );
+        }
+        placeholders
+    }
 }
 
-/// Where pairs come from. Paths are relative to the configuration's root.
-#[derive(Clone, Debug)]
-pub enum SuiteSource {
-    /// A JSON or YAML file of pairs.
-    File(Utf8PathBuf),
-    /// Standard input holds JSON or YAML pairs.
-    Stdin,
-    /// JSON text from a flag or variable, with the name of where it came from.
-    Json {
-        /// `--pairs-json` or `EVAL_PAIRS`.
-        origin: String,
-        /// The text itself.
-        text: String,
-    },
-    /// Pairs written in the configuration: each a map of strings or lists of strings.
-    Inline(Vec<BTreeMap<String, OneOrMany>>),
-    /// A command that prints JSON pairs, run in the configuration's root.
-    Command(CommandLine),
-    /// Every experiment with every eval.
-    Discover {
-        /// Where evals come from.
-        evals: Discovery,
-        /// Where experiments come from; `None` is the one experiment `default`.
-        experiments: Option<Discovery>,
-    },
-}
-
-/// A value that may be written as one string or a list of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OneOrMany(pub Vec<String>);
-
-/// Where ids come from.
-#[derive(Clone, Debug)]
-pub enum Discovery {
-    /// They are listed.
-    List(Vec<ListedId>),
-    /// They are files.
-    Glob {
-        /// Which files, relative to the configuration's root.
-        glob: String,
-        /// Which part of a file's path is the id.
-        id: IdPart,
-    },
-}
-
-/// A listed id.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListedId {
-    /// The id.
-    pub id: String,
-    /// Its labels.
-    pub labels: BTreeMap<String, OneOrMany>,
-}
-
-/// Which part of a file's path is the id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IdPart {
-    /// The name of the directory that holds the file.
-    Dir,
-    /// The file's name without its extension.
-    Stem,
-}
-
-/// Selects pairs: every part that is given has to match.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PairFilter {
-    /// A glob on the experiment.
-    pub experiment: Option<String>,
-    /// A glob on the eval.
-    pub eval: Option<String>,
-    /// Globs on label values, by label name.
-    pub labels: BTreeMap<String, String>,
-}
-
-/// `suite.changed`.
-#[derive(Clone, Debug, Default)]
-pub struct ChangedConfig {
-    /// Globs of an eval's files, with `{eval}`.
-    pub evals: Vec<Template>,
-    /// Globs of an experiment's files, with `{experiment}`.
-    pub experiments: Vec<Template>,
-    /// Globs of files whose change selects everything.
-    pub all: Vec<String>,
+/// What a comparison of results that exist already needs to know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComparisonConfig {
+    /// What is compared with.
+    pub baseline: BaselineConfig,
+    /// How attempts decide a pair; `None` leaves it to what the results say of themselves.
+    pub policy: Option<Policy>,
+    /// Findings that fail the command; `never` stands alone.
+    pub fail_on: Vec<Gate>,
+    /// How sure the comparison has to be.
+    pub compare: CompareConfig,
+    /// What reports show.
+    pub report: ReportConfig,
 }
 
 /// A command as the user wrote it, without placeholders.
@@ -152,134 +178,6 @@ pub enum CommandLine {
     Shell(String),
     /// A program and its arguments; never empty.
     Argv(Vec<String>),
-}
-
-/// `attempt`.
-#[derive(Clone, Debug)]
-pub struct AttemptConfig {
-    /// What a sandbox receives.
-    pub upload: UploadConfig,
-    /// Once in each cold sandbox; gets no secrets.
-    pub setup: Option<CommandTemplate>,
-    /// In every sandbox before its first attempt; gets the secrets.
-    pub boot: Option<CommandTemplate>,
-    /// The attempt itself.
-    pub command: CommandTemplate,
-    /// Whether a command is an attempt or a whole pair.
-    pub produces: Produces,
-    /// Where the command leaves its result, relative to the workspace; `None` only for `exit-code`.
-    pub result: Option<Template>,
-    /// How the result is read.
-    pub format: Format,
-    /// `format: exit-code`: the codes that pass and fail.
-    pub exit: ExitConfig,
-    /// What turns a failed attempt into an errored one.
-    pub infra: InfraConfig,
-    /// What is brought back besides the result.
-    pub keep: Option<KeepConfig>,
-    /// How a pair's results are published in the run directory.
-    pub publish: PublishConfig,
-    /// The agent's time.
-    pub timeout: Duration,
-    /// Added around it; then the attempt is killed.
-    pub grace: Duration,
-    /// Limits of the other phases.
-    pub phases: PhaseLimits,
-    /// Variables for setup, boot and command.
-    pub env: BTreeMap<String, Template>,
-    /// Variables taken as they are from evalwave's own environment.
-    pub env_from: Vec<String>,
-    /// Secrets for boot and command, from evalwave's own environment.
-    pub secrets: Vec<SecretConfig>,
-}
-
-/// `attempt.upload`.
-#[derive(Clone, Debug)]
-pub struct UploadConfig {
-    /// Tracked files and untracked ones that git does not ignore; else every file.
-    pub git: bool,
-    /// Globs of ignored files to add.
-    pub include: Vec<String>,
-    /// Globs of files to leave out.
-    pub exclude: Vec<String>,
-}
-
-/// `attempt.format`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// Told by the result's content.
-    Auto,
-    /// supabase/evals' result document.
-    Evals,
-    /// The command's exit code.
-    ExitCode,
-}
-
-/// `attempt.exit`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExitConfig {
-    /// Codes that pass.
-    pub pass: Vec<i32>,
-    /// Codes that fail.
-    pub fail: Vec<i32>,
-}
-
-/// `attempt.infra`.
-#[derive(Clone, Debug, Default)]
-pub struct InfraConfig {
-    /// Exit codes of a broken infrastructure.
-    pub exit: Vec<i32>,
-    /// Patterns on the result's error field, case-insensitive.
-    pub error: Vec<regex::Regex>,
-}
-
-/// `attempt.keep`.
-#[derive(Clone, Debug)]
-pub struct KeepConfig {
-    /// A file or directory, relative to the workspace.
-    pub path: Template,
-    /// Globs of paths to leave out, relative to the workspace.
-    pub exclude: Vec<String>,
-    /// Most bytes to bring back.
-    pub max_size: u64,
-}
-
-/// `attempt.publish`.
-#[derive(Clone, Debug)]
-pub struct PublishConfig {
-    /// Which attempts.
-    pub what: PublishWhat,
-    /// The result's path below `raw-results-…`.
-    pub file: Template,
-}
-
-/// `attempt.publish.what`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PublishWhat {
-    /// The one that stands for the pair.
-    Representative,
-    /// Every one that gave a result.
-    All,
-}
-
-/// `attempt.phases`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PhaseLimits {
-    /// Getting an empty sandbox and bringing the workspace in.
-    pub provision: Duration,
-    /// `setup`, and `boot`.
-    pub setup: Duration,
-    /// Bringing the result out.
-    pub collect: Duration,
-}
-
-/// One of `attempt.secrets`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SecretConfig {
-    /// The variable's name.
-    pub name: String,
-    /// Whether the run goes on without it.
-    pub optional: bool,
 }
 
 /// `concurrency`.

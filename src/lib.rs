@@ -7,6 +7,7 @@ pub mod model;
 
 pub mod aggregate;
 pub mod config;
+pub mod redact;
 
 pub mod schedule;
 

@@ -1,3 +1,12 @@
 //! The `evalwave` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // Before anything else: this path runs once for every command in a local sandbox.
+    #[cfg(unix)]
+    if let Some(arguments) = evalwave::sandbox::supervisor::invoked(std::env::args_os()) {
+        return evalwave::sandbox::supervisor::main(arguments);
+    }
+    ExitCode::from(evalwave::cli::run().code())
+}

@@ -9,10 +9,12 @@ pub mod plan;
 pub mod policy;
 pub mod reading;
 pub mod result_set;
+pub mod run;
 pub mod summary;
 
 pub use attempt::{
-    AttemptError, AttemptRecord, Boot, CancelReason, ErrorClass, Outcome, Phase, Phases, Usage,
+    AttemptDetails, AttemptError, AttemptRecord, Boot, CancelReason, ErrorClass, Outcome, Phase, Phases,
+    Usage,
 };
 pub use comparison::Comparison;
 pub use event::Event;
@@ -22,4 +24,5 @@ pub use plan::{Concurrency, PlannedPair, Produces, RunPlan, Selection, Selection
 pub use policy::{Gate, OnPass, OnTimeout, Policy, Strategy};
 pub use reading::{Check, Reading, ReadingVerdict};
 pub use result_set::{PairResult, ResultSet, Sample};
+pub use run::{PairRun, Run};
 pub use summary::{PairSummary, RunFacts, Summary, Totals, Verdict};

@@ -5,12 +5,12 @@
 
 mod escape;
 mod markdown;
+pub mod plan;
 mod terminal;
 mod view;
 mod words;
 
 pub use escape::{code, excerpt, plain};
-pub use view::sentence;
 pub use words::{duration, points, rate};
 
 use serde::Serialize;

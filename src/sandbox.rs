@@ -1,6 +1,11 @@
 //! What a sandbox is to the runner. An engine starts empty sandboxes, moves files and runs commands; it knows
 //! nothing of suites, results, time limits or tries.
 
+pub mod local;
+#[cfg(unix)]
+pub mod supervisor;
+
+use std::io;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -52,6 +57,9 @@ pub struct Command {
     pub line: CommandLine,
     /// Variables, secrets among them: never to be logged, nor put anywhere but in the environment.
     pub env: Vec<(String, String)>,
+    /// Whether the processes it leaves behind live until `stop`, as the daemons of `attempt.boot` have to.
+    /// Those of any other command are killed when it ends.
+    pub keeps_daemons: bool,
 }
 
 /// How a command ended.
@@ -74,6 +82,32 @@ pub struct SandboxError {
     /// The cause.
     #[source]
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl SandboxError {
+    /// A failure without another cause, of the phase's own kind.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            class: None,
+            message: message.into(),
+            source: None,
+        }
+    }
+
+    /// A failure with its cause. A full disk and used-up memory are told by the cause; anything else is of the
+    /// phase's own kind.
+    pub fn io(message: impl Into<String>, source: io::Error) -> Self {
+        let class = match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(ErrorClass::OutOfDisk),
+            io::ErrorKind::OutOfMemory => Some(ErrorClass::OutOfMemory),
+            _ => None,
+        };
+        Self {
+            class,
+            message: message.into(),
+            source: Some(Box::new(source)),
+        }
+    }
 }
 
 /// Starts sandboxes.

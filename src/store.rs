@@ -1,1 +1,313 @@
 //! The run directory: journal, attempts, published results, summary. Knows nothing of how a run is made.
+
+mod journal;
+mod publish;
+
+use std::collections::HashMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs_err as fs;
+use serde::Serialize;
+
+use crate::config::PublishConfig;
+use crate::model::{AttemptDetails, AttemptId, AttemptRecord, Event, PairId, PlannedPair, Run, RunPlan, Summary,
+};
+use journal::Journal;
+
+pub use journal::replay;
+
+/// The machine-readable result of a run.
+pub const SUMMARY_FILE: &str = "summary.json";
+/// What happened, a line an event.
+pub const JOURNAL_FILE: &str = "journal.jsonl";
+/// The names of sandboxes, each written before it is created.
+pub const SANDBOXES_FILE: &str = "sandboxes.jsonl";
+/// An attempt's output.
+pub const OUTPUT_FILE: &str = "output.log";
+/// An attempt's record.
+pub const ATTEMPT_FILE: &str = "attempt.json";
+/// An attempt's result, as its harness wrote it.
+pub const RESULT_FILE: &str = "result.json";
+/// The directory of what `attempt.keep` brought back.
+pub const KEPT_DIR: &str = "files";
+
+/// A run directory that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The directory belongs to an earlier run.
+    #[error("`{0}` already holds a run\nname another directory, or give --overwrite to replace it")]
+    Occupied(Utf8PathBuf),
+    /// The directory is not a run's.
+    #[error("`{0}` holds no run: neither {SUMMARY_FILE} nor {JOURNAL_FILE} is there")]
+    NoRun(Utf8PathBuf),
+    /// A document of a run is broken.
+    #[error("cannot read `{path}`")]
+    Broken {
+        /// Which file.
+        path: Utf8PathBuf,
+        /// What is wrong.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A journal that this version cannot replay.
+    #[error("cannot replay `{path}`: {why}")]
+    Journal {
+        /// Which file.
+        path: Utf8PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// The journal's writer ended early; its own error was given to an earlier caller.
+    #[error("the journal is closed after an earlier error")]
+    JournalClosed,
+    /// The disk said no; the error names the path.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+/// A run directory that is being written.
+#[derive(Debug)]
+pub struct RunDir {
+    path: Utf8PathBuf,
+    journal: Journal,
+    publish: PublishConfig,
+    pairs: HashMap<PairId, PlannedPair>,
+    runs: u32,
+}
+
+impl RunDir {
+    /// Makes the directory for a new run.
+    ///
+    /// # Errors
+    /// [`StoreError::Occupied`] where a run is there already, unless it is to be replaced; disk errors.
+    pub fn create(
+        path: &Utf8Path,
+        overwrite: bool,
+        plan: &RunPlan,
+        publish: &PublishConfig,
+    ) -> Result<Self, StoreError> {
+        fs::create_dir_all(path)?;
+        let occupied = run_entries(path)?;
+        if !occupied.is_empty() && !overwrite {
+            return Err(StoreError::Occupied(path.to_owned()));
+        }
+        for entry in occupied {
+            remove(&entry)?;
+        }
+        let journal = Journal::create(&path.join(JOURNAL_FILE), &path.join(SANDBOXES_FILE))?;
+        Ok(Self {
+            path: path.to_owned(),
+            journal,
+            publish: publish.clone(),
+            pairs: plan.pairs.iter().map(|pair| (pair.id.clone(), pair.clone())).collect(),
+            runs: plan.runs,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Utf8Path {
+        &self.path
+    }
+
+    /// Makes an empty directory for a try; the files of the try before it move to `tries/<t>`.
+    ///
+    /// # Errors
+    /// Disk errors.
+    pub async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, StoreError> {
+        let path = self.path.join(attempt.path());
+        blocking(move || {
+            if try_number > 1 {
+                move_earlier_try(&path, try_number - 1)?;
+            }
+            fs::create_dir_all(&path)?;
+            Ok(path)
+        })
+        .await
+    }
+
+    /// Writes an event, and what follows from it: `attempt.json`, a pair's published results.
+    /// Returns when the event would survive a crash.
+    ///
+    /// # Errors
+    /// Disk errors.
+    pub async fn record(&self, event: &Event) -> Result<(), StoreError> {
+        match event {
+            Event::AttemptEnded { record, details, .. } => {
+                if let Some(path) = &record.path {
+                    write_attempt(&self.path.join(path), record, details).await?;
+                }
+                self.journal.write(event).await
+            }
+            Event::PairEnded { pair, verdict, representative, graded } => {
+                if let Some(planned) = self.pairs.get(pair) {
+                    let job = publish::Job {
+                        run_dir: self.path.clone(),
+                        pair: planned.clone(),
+                        runs: self.runs,
+                        verdict: *verdict,
+                        representative: *representative,
+                        graded: graded.clone(),
+                        config: self.publish.clone(),
+                    };
+                    blocking(move || job.run()).await?;
+                }
+                self.journal.write(event).await
+            }
+            _ => self.journal.write(event).await,
+        }
+    }
+
+    /// Writes a document of the whole run, whole or not at all.
+    ///
+    /// # Errors
+    /// Disk errors.
+    pub fn write(&self, name: &str, text: &str) -> Result<(), StoreError> {
+        write_atomically(&self.path.join(name), text.as_bytes())
+    }
+}
+
+/// Points `link` at a run directory beside it, where the file system has symbolic links.
+///
+/// # Errors
+/// Disk errors; `link` is left alone where it is something else than a link.
+#[cfg(unix)]
+pub fn point_latest(run_dir: &Utf8Path, link: &Utf8Path) -> Result<(), StoreError> {
+    let Some(name) = run_dir.file_name() else {
+        return Ok(());
+    };
+    if fs::symlink_metadata(link).is_ok_and(|there| !there.is_symlink()) {
+        return Ok(());
+    }
+    let fresh = link.with_file_name(format!(".latest-{name}"));
+    fs::os::unix::fs::symlink(name, &fresh)?;
+    fs::rename(&fresh, link)?;
+    Ok(())
+}
+
+/// Points at a run directory: not done where symbolic links need a privilege.
+///
+/// # Errors
+/// None.
+#[cfg(not(unix))]
+pub fn point_latest(_run_dir: &Utf8Path, _link: &Utf8Path) -> Result<(), StoreError> {
+    Ok(())
+}
+
+/// What a directory holds of a finished or broken-off run.
+#[derive(Debug)]
+pub enum Stored {
+    /// Its summary.
+    Summary(Box<Summary>),
+    /// It never came to a summary: the run as its journal tells it.
+    Unfinished(Box<Run>),
+}
+
+/// Reads a run directory.
+///
+/// # Errors
+/// [`StoreError::NoRun`], a broken document, disk errors.
+pub fn load(path: &Utf8Path) -> Result<Stored, StoreError> {
+    let summary = path.join(SUMMARY_FILE);
+    if summary.is_file() {
+        let text = fs::read(&summary)?;
+        return serde_json::from_slice(&text)
+            .map(|summary| Stored::Summary(Box::new(summary)))
+            .map_err(|source| StoreError::Broken { path: summary, source });
+    }
+    let journal = path.join(JOURNAL_FILE);
+    if journal.is_file() {
+        return replay(&journal).map(|run| Stored::Unfinished(Box::new(run)));
+    }
+    Err(StoreError::NoRun(path.to_owned()))
+}
+
+/// The entries of a directory that a run made.
+fn run_entries(path: &Utf8Path) -> Result<Vec<Utf8PathBuf>, StoreError> {
+    const NAMES: [&str; 8] = [
+        SUMMARY_FILE,
+        JOURNAL_FILE,
+        SANDBOXES_FILE,
+        "attempts",
+        "report.md",
+        "report.html",
+        "junit.xml",
+        "ctrf.json",
+    ];
+    let mut entries = Vec::new();
+    for entry in path.read_dir_utf8()? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if NAMES.contains(&name) || name.starts_with("raw-results-") {
+            entries.push(entry.into_path());
+        }
+    }
+    Ok(entries)
+}
+
+fn remove(path: &Utf8Path) -> Result<(), StoreError> {
+    let is_dir = fs::symlink_metadata(path)?.is_dir();
+    Ok(if is_dir { fs::remove_dir_all(path)? } else { fs::remove_file(path)? })
+}
+
+fn move_earlier_try(path: &Utf8Path, earlier: u32) -> Result<(), StoreError> {
+    if !path.exists() {
+        return Ok(());
+    }
+    let tries = path.join("tries");
+    let aside = path.with_extension("moving");
+    fs::rename(path, &aside)?;
+    fs::create_dir_all(path)?;
+    let earlier_tries = aside.join("tries");
+    if earlier_tries.exists() {
+        fs::rename(&earlier_tries, &tries)?;
+    } else {
+        fs::create_dir_all(&tries)?;
+    }
+    fs::rename(&aside, tries.join(earlier.to_string()))?;
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct AttemptFile<'a> {
+    attempt: &'a AttemptRecord,
+    details: &'a AttemptDetails,
+}
+
+async fn write_attempt(
+    path: &Utf8Path,
+    record: &AttemptRecord,
+    details: &AttemptDetails,
+) -> Result<(), StoreError> {
+    let text = to_json(&AttemptFile { attempt: record, details });
+    let path = path.to_owned();
+    blocking(move || {
+        fs::create_dir_all(&path)?;
+        write_atomically(&path.join(ATTEMPT_FILE), text.as_bytes())
+    })
+    .await
+}
+
+/// Pretty JSON with a final newline, of a value that always has a JSON form.
+fn to_json(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Writes a file under a passing name beside it, then renames it.
+pub(crate) fn write_atomically(path: &Utf8Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let name = path.file_name().unwrap_or_default();
+    let partial = path.with_file_name(format!(".{name}.partial"));
+    fs::write(&partial, bytes)?;
+    fs::rename(&partial, path)?;
+    Ok(())
+}
+
+/// Runs disk work off the asynchronous threads.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| StoreError::Io(std::io::Error::other(error)))?
+}

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::reading::Check;
+
 /// How an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -242,4 +244,16 @@ impl AttemptRecord {
             path: None,
         }
     }
+}
+
+/// What `attempt.json` holds of an attempt besides its record.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AttemptDetails {
+    /// Its checks, in the harness's order.
+    pub checks: Vec<Check>,
+    /// What confined it.
+    pub confinement: Vec<String>,
+    /// What a reader should know: files left out, output cut.
+    pub notes: Vec<String>,
 }

@@ -124,6 +124,9 @@ pub struct Test {
     pub alpha: f64,
     /// The drop that would have been seen with 80 % power; `None` where none would.
     pub detectable: Option<f64>,
+    /// One-sided 95 % lower bound of the change of the pass rate; `None` where nothing was compared.
+    #[serde(default)]
+    pub lower_bound: Option<f64>,
 }
 
 /// One group of a grouping.

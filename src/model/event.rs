@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::attempt::{AttemptError, AttemptRecord};
+use super::attempt::{AttemptDetails, AttemptError, AttemptRecord};
 use super::id::{AttemptId, PairId};
 use super::plan::RunPlan;
 use super::summary::Verdict;
@@ -65,8 +65,8 @@ pub enum Event {
         pair: PairId,
         /// How it ended.
         record: Box<AttemptRecord>,
-        /// The harness's document, where there is one.
-        document: Option<serde_json::Value>,
+        /// What else is known of it.
+        details: Box<AttemptDetails>,
     },
     /// A pair has its final verdict: nothing of it runs any more.
     PairEnded {
@@ -76,6 +76,8 @@ pub enum Event {
         verdict: Verdict,
         /// The attempt that stands for it.
         representative: Option<u32>,
+        /// The attempts that gave a result, in order.
+        graded: Vec<u32>,
     },
     /// The last event.
     RunEnded {
@@ -83,7 +85,7 @@ pub enum Event {
         offset: f64,
         /// The run was cancelled.
         cancelled: bool,
-        /// Why it ended before its plan was done, where it did.
-        stopped: Option<String>,
+        /// What a reader should know: why it ended before its plan was done, what could not be written.
+        notices: Vec<String>,
     },
 }

@@ -141,6 +141,13 @@ pub struct AttemptId {
     pub index: u32,
 }
 
+impl AttemptId {
+    /// The attempt's directory below the run directory.
+    pub fn path(&self) -> String {
+        format!("attempts/{}/{}", self.pair.directory(), self.index)
+    }
+}
+
 impl fmt::Display for AttemptId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} #{}", self.pair, self.index)

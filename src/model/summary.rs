@@ -160,6 +160,11 @@ pub struct Totals {
     pub tokens: Option<u64>,
 }
 
+/// The JSON Schema of the document.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Summary).to_value()
+}
+
 /// A pair, decided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PairSummary {

@@ -203,6 +203,7 @@ fn compared(of: usize, before: usize, now: usize) -> Comparison {
             p_value: Some(0.4545).filter(|_| of > 0),
             alpha: 0.05,
             detectable: Some(0.067).filter(|_| of > 0),
+            lower_bound: None,
         },
         groups: Vec::new(),
         concentration: None,

@@ -7,8 +7,6 @@ mod table;
 use crate::model::summary::Conclusion;
 use crate::model::{Comparison, Summary};
 
-pub use headline::sentence;
-
 use super::words;
 
 /// Most rows of one kind that a section shows.

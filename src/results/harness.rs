@@ -1,13 +1,13 @@
-//! Reads what a harness's command leaves as the result of one attempt, and writes what is published of it. Knows no
-//! files, and nothing of how the command ended.
+//! Reads what a harness's command leaves as the result of one attempt. Knows no files, and nothing of how the command
+//! ended.
 
 mod evals;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::json::{self, BadJson};
 use crate::config::Format;
-use crate::model::{Check, PairId, Reading};
+use crate::model::Reading;
 
 /// A result that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,34 +39,6 @@ pub fn read_attempt(format: Format, bytes: &[u8]) -> Result<Reading, ReadError> 
         Format::Auto => recognise(json::text(bytes)?),
         Format::ExitCode => Err(ReadError::NoDocument),
     }
-}
-
-/// What is published of a pair: its harness's own document, every key as it was, but for `passed` and `attempts`.
-///
-/// Numbers keep their digits; an exponent is written `e+5`, however the harness wrote it.
-/// Where there is no such document (`None`, or anything but an object), it is one of ours: experiment, eval, passed,
-/// attempts, checks. `attempts` is the number of attempts that gave a result.
-pub fn publish_document(
-    document: Option<&Value>,
-    pair: &PairId,
-    passed: bool,
-    attempts: u32,
-    checks: &[Check],
-) -> Value {
-    let Some(Value::Object(document)) = document else {
-        return json!({
-            "experiment": pair.experiment,
-            "eval": pair.eval,
-            "passed": passed,
-            "attempts": attempts,
-            "checks": checks,
-        });
-    };
-    let mut document: Map<String, Value> = document.clone();
-    // Inserting at a key that is there keeps its place.
-    document.insert("passed".to_owned(), passed.into());
-    document.insert("attempts".to_owned(), attempts.into());
-    Value::Object(document)
 }
 
 /// Reads a format that the content itself tells; the error says what was seen.

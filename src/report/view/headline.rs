@@ -12,7 +12,7 @@ use crate::report::words::{age, count, p_value, points, rate};
 const CLASSES: usize = 3;
 
 /// A comparison's verdict as a phrase: `within noise`.
-pub fn sentence(comparison: &Comparison) -> String {
+fn phrase(comparison: &Comparison) -> String {
     match comparison.verdict {
         ComparisonVerdict::Regressed => "regressed".to_owned(),
         ComparisonVerdict::Improved => "improved".to_owned(),
@@ -184,7 +184,7 @@ fn against_baseline(line: Line, comparison: &Comparison, decided: usize) -> Line
         }
     }
     line = line.and(" against ").and_name(baseline_name(comparison));
-    line = line.and(format!(" · {}", sentence(comparison)));
+    line = line.and(format!(" · {}", phrase(comparison)));
     let fresh: Vec<bool> = comparison
         .flips
         .pass_to_fail

@@ -1,0 +1,63 @@
+//! The whole run as `summary.json` tells it, before it is compared with anything.
+
+use super::{Facts, conclude, is_complete, pair_summary, round_seconds, totals};
+use crate::model::summary::{SUMMARY_SCHEMA, Tool};
+use crate::model::{
+    AttemptRecord, CancelReason, PairRun, PairSummary, PlannedPair, Run, RunFacts, RunPlan, Summary,
+};
+
+/// Decides every pair of a run and counts them. Attempts that are not known, because the run has not come to its
+/// end, are cancelled by the run. The conclusion is the one without gates.
+pub fn summarize(run: &Run) -> Summary {
+    let plan = &run.plan;
+    let pairs: Vec<PairSummary> = plan
+        .pairs
+        .iter()
+        .zip(&run.pairs)
+        .map(|(pair, attempts)| summarize_pair(pair, plan, attempts))
+        .collect();
+    let totals = totals(&pairs);
+    let facts = Facts {
+        totals: &totals,
+        cancelled: run.cancelled,
+        skipped: false,
+        fail_on: &[],
+        gate_failed: false,
+    };
+    let facts = RunFacts {
+        id: run.id.clone(),
+        started_at: run.started_at,
+        wall_seconds: round_seconds(run.wall_seconds),
+        complete: is_complete(&totals),
+        conclusion: conclude(facts).0,
+        strategy: plan.strategy,
+        runs: plan.runs,
+        concurrency: plan.concurrency.value,
+        policy: plan.policy,
+        sandbox: plan.sandbox.clone(),
+        suite: plan.suite.clone(),
+        commit: run.commit.clone(),
+        config_hash: plan.config_hash.clone(),
+        concurrency_reason: plan.concurrency.reason.clone(),
+        selection: plan.selection,
+    };
+    Summary {
+        schema: SUMMARY_SCHEMA.to_owned(),
+        tool: Tool::this(),
+        run: facts,
+        totals,
+        pairs,
+        comparison: None,
+        gates: Vec::new(),
+        notices: run.notices.clone(),
+    }
+}
+
+/// Decides one pair of a run.
+pub fn summarize_pair(pair: &PlannedPair, plan: &RunPlan, attempts: &PairRun) -> PairSummary {
+    let known = |index: &u32| attempts.records.iter().any(|record| record.index == *index);
+    let missing = (1..=plan.runs).filter(|index| !known(index));
+    let mut records = attempts.records.clone();
+    records.extend(missing.map(|index| AttemptRecord::not_started(index, CancelReason::Run)));
+    pair_summary(pair, plan, records, attempts.held_seconds)
+}

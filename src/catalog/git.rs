@@ -1,0 +1,157 @@
+//! Asks git, and only reads: what changed since a reference, which files are tracked, which commit is checked out.
+
+use std::process::{Command, Output};
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use super::CatalogError;
+use super::workspace::{path, utf8};
+
+/// Variables that git sets for hooks and aliases, or that bend its answers; they speak of another call.
+const SCRUBBED: [&str; 17] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_DIFF_OPTS",
+    "GIT_DIR",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_GLOB_PATHSPECS",
+    "GIT_GRAFT_FILE",
+    "GIT_ICASE_PATHSPECS",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_LITERAL_PATHSPECS",
+    "GIT_NAMESPACE",
+    "GIT_NOGLOB_PATHSPECS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_WORK_TREE",
+];
+
+/// The files below `root` that differ from where `HEAD` and `reference` part: committed since, changed since, or not
+/// tracked and not ignored. A renamed file counts under both names. Paths are relative to `root`, sorted.
+///
+/// # Errors
+/// No git, no repository, a reference that is not in it or has no history in common, a name that is not UTF-8.
+pub fn changed_files(root: &Utf8Path, reference: &str) -> Result<Vec<Utf8PathBuf>, CatalogError> {
+    if reference.is_empty() || reference.starts_with('-') || reference.contains(char::is_control) {
+        return Err(CatalogError::BadReference(reference.to_owned()));
+    }
+    let what = "tell which files changed";
+    if !in_work_tree(root, "leave out `--changed-since`")? {
+        return Err(CatalogError::NoRepository(root.to_owned()));
+    }
+    let run = |args: &[&str]| -> Result<Option<Vec<u8>>, CatalogError> {
+        let output = call(root, args).map_err(no_git("leave out `--changed-since`"))?;
+        Ok(output.status.success().then_some(output.stdout))
+    };
+    let commit = format!("{reference}^{{commit}}");
+    let since = run(&["rev-parse", "--verify", "--quiet", &commit])?
+        .ok_or_else(|| CatalogError::UnknownReference(reference.to_owned()))?;
+    let since = String::from_utf8_lossy(&since).trim().to_owned();
+    let base = run(&["merge-base", &since, "HEAD"])?
+        .ok_or_else(|| CatalogError::NoMergeBase(reference.to_owned()))?;
+    let base = String::from_utf8_lossy(&base).trim().to_owned();
+
+    let diff = [
+        "diff",
+        "--name-only",
+        "-z",
+        "--no-renames",
+        "--no-ext-diff",
+        "--relative",
+        &base,
+        "--",
+    ];
+    let mut files = names(&checked(root, &diff, what)?)?;
+    let untracked = ["ls-files", "-z", "--others", "--exclude-standard"];
+    files.extend(names(&checked(root, &untracked, what)?)?);
+    files.sort();
+    files.dedup();
+    Ok(files)
+}
+
+/// The commit that is checked out, in full; `None` where there is no repository, no commit, or no git.
+pub fn commit(root: &Utf8Path) -> Option<String> {
+    let output = call(root, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).ok()?;
+    let commit = String::from_utf8(output.stdout).ok()?;
+    let commit = commit.trim();
+    (output.status.success() && !commit.is_empty()).then(|| commit.to_owned())
+}
+
+/// Whether `root` lies in a work tree. `without` is what works without git.
+///
+/// # Errors
+/// No git, or a repository that git refuses to look at: what it holds is not known then, and must not be guessed.
+pub(super) fn in_work_tree(root: &Utf8Path, without: &'static str) -> Result<bool, CatalogError> {
+    let output = call(root, &["rev-parse", "--is-inside-work-tree"]).map_err(no_git(without))?;
+    if output.status.success() {
+        return Ok(output.stdout.starts_with(b"true"));
+    }
+    // Git says the same of a broken link to a repository, but without these words.
+    if String::from_utf8_lossy(&output.stderr).contains("not a git repository (or any") {
+        Ok(false)
+    } else {
+        Err(failed("look at the repository", &output))
+    }
+}
+
+/// What git prints.
+///
+/// # Errors
+/// No git, or anything but success; `what` was to be done.
+pub(super) fn checked(root: &Utf8Path, args: &[&str], what: &'static str) -> Result<Vec<u8>, CatalogError> {
+    let output = call(root, args).map_err(no_git("set `attempt.upload.git` to `false`"))?;
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        Err(failed(what, &output))
+    }
+}
+
+/// Whether git answers yes (0) to a question, rather than no (1) or that it cannot tell.
+pub(super) fn says_yes(root: &Utf8Path, args: &[&str]) -> bool {
+    call(root, args).is_ok_and(|output| output.status.success())
+}
+
+fn failed(what: &'static str, output: &Output) -> CatalogError {
+    let said = super::command::printable(&output.stderr);
+    CatalogError::Git {
+        what,
+        stderr: said.trim_start().to_owned(),
+    }
+}
+
+fn no_git(without: &'static str) -> impl Fn(std::io::Error) -> CatalogError {
+    move |source| CatalogError::NoGit { without, source }
+}
+
+fn names(output: &[u8]) -> Result<Vec<Utf8PathBuf>, CatalogError> {
+    output
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+        .map(|name| utf8(path(name.strip_suffix(b"/").unwrap_or(name))))
+        .collect()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "git alone knows what is tracked, ignored and changed"
+)]
+fn call(root: &Utf8Path, args: &[&str]) -> std::io::Result<Output> {
+    let mut command = Command::new("git");
+    for name in SCRUBBED {
+        command.env_remove(name);
+    }
+    command
+        // Messages are matched, nothing may ask, and a look at the index must not write it.
+        .envs([
+            ("LC_ALL", "C"),
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_OPTIONAL_LOCKS", "0"),
+        ])
+        .args(["-C", root.as_str(), "-c", "core.quotePath=false"])
+        .args(args)
+        .stdin(std::process::Stdio::null())
+        .output()
+}

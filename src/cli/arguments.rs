@@ -1,0 +1,184 @@
+//! The command line, as it is written and explained.
+
+use camino::Utf8PathBuf;
+use clap::{Args, Parser, ValueEnum};
+
+use crate::plan::{Globs, LabelGlobs, Shard};
+
+/// Runs the eval suite of an AI agent in parallel sandboxes and says what changed against a baseline.
+#[derive(Debug, Parser)]
+#[command(name = "evalwave", version, propagate_version = true, max_term_width = 100)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    pub(super) command: Subcommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Subcommand {
+    /// Show what `run` would do, spending nothing
+    Plan(PlanArguments),
+    /// Run the suite, decide each pair, compare with the baseline
+    #[command(after_help = EXIT_CODES)]
+    Run(Box<RunArguments>),
+    /// Compare two sets of results that exist already
+    #[command(after_help = EXIT_CODES)]
+    Compare(CompareArguments),
+    /// Render a run directory again
+    Report(ReportArguments),
+    /// Print the JSON Schema of a document
+    Schema(SchemaArguments),
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  done, and no gate failed
+    1  a gate named in `fail-on` failed
+    2  wrong usage, or a configuration or input that cannot be read: nothing was run
+    3  incomplete: at least one pair has no result, for reasons that are not the agent's
+    4  nothing was measured: the suite is empty, or no attempt gave a result
+  130  cancelled";
+
+/// What to run.
+#[derive(Debug, Args)]
+pub(super) struct SelectionArguments {
+    /// The configuration [default: evalwave.yml, then .github/evalwave.yml]
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) config: Option<Utf8PathBuf>,
+    /// Take the pairs from a JSON or YAML file, `-` for standard input
+    #[arg(long, value_name = "FILE|-", conflicts_with = "pairs_json")]
+    pub(super) pairs: Option<String>,
+    /// Take the pairs from JSON text
+    #[arg(long, value_name = "JSON")]
+    pub(super) pairs_json: Option<String>,
+    /// Only pairs of these experiments (repeatable, comma-separated)
+    #[arg(long, value_name = "GLOB")]
+    pub(super) experiment: Vec<Globs>,
+    /// Only pairs of these evals (repeatable, comma-separated)
+    #[arg(long, value_name = "GLOB")]
+    pub(super) eval: Vec<Globs>,
+    /// Only pairs with this label (repeatable, comma-separated)
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(super) label: Vec<LabelGlobs>,
+    /// Only pairs whose files changed since this commit (see `suite.changed`)
+    #[arg(long, value_name = "REF")]
+    pub(super) changed_since: Option<String>,
+    /// Only part K of N parts that together cover the selection
+    #[arg(long, value_name = "K/N")]
+    pub(super) shard: Option<Shard>,
+    /// Attempts of each pair
+    #[arg(long, value_name = "N")]
+    pub(super) runs: Option<String>,
+    /// When attempts start: sequential or parallel
+    #[arg(long, value_name = "STRATEGY")]
+    pub(super) strategy: Option<String>,
+    /// Short for `--strategy parallel` with every attempt at once; `=false` for sequential
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(super) parallel_attempts: Option<String>,
+    /// How many attempts (sequential: pairs) at once
+    #[arg(long, value_name = "N|auto")]
+    pub(super) concurrency: Option<String>,
+    /// The agent's time, like 90s or 12m
+    #[arg(long, value_name = "DURATION")]
+    pub(super) timeout: Option<String>,
+    /// Where attempts run: local
+    #[arg(long, value_name = "KIND")]
+    pub(super) sandbox: Option<String>,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum TextOrJson {
+    /// For a reader.
+    Text,
+    /// One JSON document.
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PlanArguments {
+    #[command(flatten)]
+    pub(super) selection: SelectionArguments,
+    /// How to print the plan
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: TextOrJson,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RunArguments {
+    #[command(flatten)]
+    pub(super) selection: SelectionArguments,
+    /// Where to write the run [default: evalwave-out/<run id>]
+    #[arg(short, long, value_name = "DIR")]
+    pub(super) output_dir: Option<Utf8PathBuf>,
+    /// Replace the run that the output directory holds
+    #[arg(long)]
+    pub(super) overwrite: bool,
+    /// What to compare with: a file, a directory, git:REF:PATH, none
+    #[arg(long, value_name = "SRC")]
+    pub(super) baseline: Option<String>,
+    /// Findings that fail the run, like incomplete,regression,below:80%
+    #[arg(long, value_name = "LIST")]
+    pub(super) fail_on: Option<String>,
+    /// How to print the summary
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: TextOrJson,
+}
+
+/// How a comparison is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ComparisonFormat {
+    /// For a terminal.
+    Text,
+    /// For a comment or a file.
+    Markdown,
+    /// One JSON document.
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CompareArguments {
+    /// What to compare with: a file, a directory, git:REF:PATH, - for standard input
+    #[arg(long, value_name = "SRC", required = true)]
+    pub(super) baseline: Vec<String>,
+    /// What to compare, from the same kinds of sources
+    #[arg(long, value_name = "SRC", required = true)]
+    pub(super) current: Vec<String>,
+    /// Findings that make the command fail, like regression,drop:5pp
+    #[arg(long, value_name = "LIST")]
+    pub(super) fail_on: Option<String>,
+    /// How attempts decide a pair where the results do not say: any, all, majority, mean:0.5
+    #[arg(long, value_name = "POLICY")]
+    pub(super) policy: Option<String>,
+    /// A label for the breakdown
+    #[arg(long, value_name = "LABEL")]
+    pub(super) group_by: Option<String>,
+    /// How to print the comparison
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: ComparisonFormat,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReportArguments {
+    /// The run directory
+    #[arg(value_name = "DIR")]
+    pub(super) directory: Utf8PathBuf,
+    /// How to render it
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: ComparisonFormat,
+}
+
+/// A document with a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Document {
+    /// evalwave.yml.
+    Config,
+    /// summary.json.
+    Summary,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SchemaArguments {
+    /// Which document
+    #[arg(value_enum)]
+    pub(super) document: Document,
+}

@@ -1,0 +1,31 @@
+//! Hands a run's events to the run directory and to the terminal.
+
+use async_trait::async_trait;
+use camino::Utf8PathBuf;
+
+use super::progress::Progress;
+use crate::model::{AttemptId, Event};
+use crate::runner::{RecordError, Recorder};
+use crate::store::{RunDir, StoreError};
+
+/// Keeps events and shows them.
+pub(super) struct Recording {
+    pub(super) directory: RunDir,
+    pub(super) progress: Progress,
+}
+
+fn record_error(error: StoreError) -> RecordError {
+    RecordError(format!("{:#}", anyhow::Error::from(error)))
+}
+
+#[async_trait]
+impl Recorder for Recording {
+    async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, RecordError> {
+        self.directory.open_try(attempt, try_number).await.map_err(record_error)
+    }
+
+    async fn record(&self, event: &Event) -> Result<(), RecordError> {
+        self.progress.show(event);
+        self.directory.record(event).await.map_err(record_error)
+    }
+}

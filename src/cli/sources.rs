@@ -1,0 +1,137 @@
+//! From the command line to a plan: the configuration, its pairs, and what was selected of them.
+
+use anyhow::{Context as _, anyhow};
+use camino::{Utf8Path, Utf8PathBuf};
+
+use super::Failure;
+use super::arguments::SelectionArguments;
+use super::context::Context;
+use crate::catalog;
+use crate::compare;
+use crate::config::settings::{self, Given, Setting};
+use crate::config::{self, Config, SandboxConfig, Source};
+use crate::model::{Pair, Policy, ResultSet, RunPlan};
+use crate::plan::{self, Globs, Request, Select};
+use crate::results;
+use crate::sandbox::local;
+
+/// Where a configuration is looked for.
+const CONFIG_FILES: [&str; 2] = ["evalwave.yml", ".github/evalwave.yml"];
+
+/// A configuration with its root and its pairs.
+pub(super) struct Suite {
+    pub(super) config: Config,
+    /// Where its paths start.
+    pub(super) root: Utf8PathBuf,
+    pub(super) pairs: Vec<Pair>,
+}
+
+impl Suite {
+    /// Reads the configuration and the pairs.
+    pub(super) fn read(
+        selection: &SelectionArguments,
+        more: &[(Setting, Option<&str>)],
+        context: &Context,
+    ) -> Result<Self, Failure> {
+        let given = given(selection, more, context);
+        let (path, name) = find_config(selection.config.as_deref(), context)?;
+        let bytes = fs_err::read(&path).context("cannot read the configuration")?;
+        let config = config::load(Some(&Source { name: name.as_str(), bytes: &bytes }), &given)?;
+        let root = root_of(&path);
+        let pairs = catalog::pairs(&config.suite, &root, &mut std::io::stdin())?;
+        Ok(Self { config, root, pairs })
+    }
+
+    /// Plans what was selected.
+    pub(super) fn plan(&self, selection: &SelectionArguments) -> Result<RunPlan, Failure> {
+        let changed = selection
+            .changed_since
+            .as_deref()
+            .map(|reference| catalog::changed_files(&self.root, reference))
+            .transpose()?;
+        let select = Select {
+            experiments: globs(&selection.experiment),
+            evals: globs(&selection.eval),
+            labels: selection.label.iter().flat_map(|labels| labels.0.clone()).collect(),
+            changed,
+            shard: selection.shard,
+        };
+        let SandboxConfig::Local(local) = &self.config.sandbox;
+        let request = Request {
+            config: &self.config,
+            pairs: &self.pairs,
+            select: &select,
+            capacity: local::capacity_here(local).running.map(|limit| (limit.value, limit.reason)),
+        };
+        Ok(plan::build(&request)?)
+    }
+}
+
+fn globs(lists: &[Globs]) -> Vec<String> {
+    lists.iter().flat_map(|list| list.0.clone()).collect()
+}
+
+fn given(
+    selection: &SelectionArguments,
+    more: &[(Setting, Option<&str>)],
+    context: &Context,
+) -> Given {
+    let flags = [
+        (settings::PAIRS, selection.pairs.as_deref()),
+        (settings::PAIRS_JSON, selection.pairs_json.as_deref()),
+        (settings::RUNS, selection.runs.as_deref()),
+        (settings::STRATEGY, selection.strategy.as_deref()),
+        (settings::PARALLEL_ATTEMPTS, selection.parallel_attempts.as_deref()),
+        (settings::CONCURRENCY, selection.concurrency.as_deref()),
+        (settings::TIMEOUT, selection.timeout.as_deref()),
+        (settings::SANDBOX, selection.sandbox.as_deref()),
+    ];
+    let flags = flags.iter().chain(more);
+    let flags = flags.filter_map(|(setting, value)| Some((setting.flag?.to_owned(), (*value)?.to_owned())));
+    Given::new(flags, [], context.environment.clone())
+}
+
+/// The configuration's path, and its name as the user knows it.
+fn find_config(
+    named: Option<&Utf8Path>,
+    context: &Context,
+) -> Result<(Utf8PathBuf, Utf8PathBuf), Failure> {
+    if let Some(named) = named {
+        let path = context.absolute(named);
+        if !path.is_file() {
+            return Err(anyhow!("cannot find the configuration `{named}`").into());
+        }
+        return Ok((path, named.to_owned()));
+    }
+    let found = CONFIG_FILES.iter().map(Utf8Path::new).find(|name| context.absolute(name).is_file());
+    match found {
+        Some(name) => Ok((context.absolute(name), name.to_owned())),
+        None => Err(anyhow!(
+            "cannot find a configuration: neither `{}` nor `{}` is in `{}`\nwrite one, or name it with --config",
+            CONFIG_FILES[0],
+            CONFIG_FILES[1],
+            context.current_dir
+        )
+        .into()),
+    }
+}
+
+/// The file's directory; for `.github/evalwave.yml` the repository's root.
+fn root_of(file: &Utf8Path) -> Utf8PathBuf {
+    let directory = file.parent().unwrap_or(Utf8Path::new("/"));
+    match (directory.file_name(), directory.parent()) {
+        (Some(".github"), Some(root)) => root.to_owned(),
+        _ => directory.to_owned(),
+    }
+}
+
+/// Reads several sources as one set; relative paths start at `directory`.
+pub(super) fn read_results(
+    sources: &[String],
+    directory: &Utf8Path,
+    policy: Option<Policy>,
+) -> anyhow::Result<ResultSet> {
+    let sets: Result<Vec<ResultSet>, _> =
+        sources.iter().map(|source| results::read(source, directory, policy, &mut std::io::stdin())).collect();
+    Ok(compare::merge(sets?)?)
+}

@@ -1,0 +1,156 @@
+//! A configuration that cannot be used, in one message: where, which key, what was expected, what was found.
+
+use std::fmt;
+
+use super::Source;
+use super::problem::{KeyPath, Problem, Segment, Spot};
+use super::settings::Level;
+use super::yaml::{self, Position, Unreadable};
+
+/// A configuration that cannot be used: exit code 2, nothing was run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// There is no file, and what it would say has no default.
+    #[error(
+        "cannot find a configuration: expected `evalwave.yml` or `.github/evalwave.yml`, or a file named by `--config`"
+    )]
+    NoFile,
+    /// Something in it is wrong.
+    #[error("{place}: {text}{}", second_line(.help))]
+    Wrong {
+        /// Where.
+        place: Place,
+        /// The key, what was expected and what was found.
+        text: String,
+        /// What to do, where that is known.
+        help: Option<String>,
+    },
+    /// Something in it is right, but evalwave cannot do it yet.
+    #[error("{what} is not built in yet{}", in_brackets(.place))]
+    NotBuiltIn {
+        /// The key and its value, as they are written there.
+        what: String,
+        /// Where, if it is in a file.
+        place: Option<Place>,
+    },
+}
+
+/// Where a setting comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A file.
+    File {
+        /// As the user named it.
+        name: String,
+        /// Where in it, if it is about one place.
+        position: Option<Position>,
+    },
+    /// A flag, an action input or a variable, by name.
+    Given {
+        /// Which of them.
+        level: Level,
+        /// `--runs`, `runs` or `EVAL_RUNS`.
+        name: &'static str,
+    },
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { name, position: None } => f.write_str(name),
+            Self::File {
+                name,
+                position: Some(Position { line, column }),
+            } => write!(f, "{name}:{line}:{column}"),
+            Self::Given { level, name } => match level {
+                Level::Flag | Level::Variable => write!(f, "`{name}`"),
+                Level::Input => write!(f, "input `{name}`"),
+            },
+        }
+    }
+}
+
+fn second_line(help: &Option<String>) -> String {
+    help.as_ref().map_or_else(String::new, |help| format!("\n{help}"))
+}
+
+fn in_brackets(place: &Option<Place>) -> String {
+    match place {
+        Some(Place::File {
+            name,
+            position: Some(Position { line, .. }),
+        }) => format!(" ({name}:{line})"),
+        Some(place) => format!(" ({place})"),
+        None => String::new(),
+    }
+}
+
+/// A configuration file: its text, and the name that messages call it by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin<'a> {
+    pub(super) name: &'a str,
+    pub(super) text: &'a str,
+}
+
+impl<'a> Origin<'a> {
+    /// The text of a file.
+    pub(super) fn of(source: &Source<'a>) -> Result<Self, ConfigError> {
+        let name = source.name;
+        match std::str::from_utf8(source.bytes) {
+            Ok(text) => Ok(Self { name, text }),
+            Err(error) => {
+                let before = &source.bytes[..error.valid_up_to()];
+                let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+                let start = before
+                    .iter()
+                    .rposition(|byte| *byte == b'\n')
+                    .map_or(0, |at| at + 1);
+                let column = String::from_utf8_lossy(&before[start..]).chars().count() + 1;
+                let found = source.bytes[error.valid_up_to()];
+                let problem = Problem::new(
+                    KeyPath::default(),
+                    format!("expected UTF-8, found the byte 0x{found:02X}"),
+                );
+                Err(wrong(name, Some(Position { line, column }), &problem))
+            }
+        }
+    }
+
+    /// What is wrong at a key, with its line.
+    pub(super) fn error(self, problem: Problem) -> ConfigError {
+        let position = yaml::locate(self.text, &problem.path, problem.spot);
+        wrong(self.name, position, &problem)
+    }
+
+    /// A text that is not a configuration at all.
+    pub(super) fn unreadable(self, unreadable: &Unreadable) -> ConfigError {
+        wrong(self.name, unreadable.position, &unreadable.problem)
+    }
+
+    /// A key that cannot be acted on yet. Its value is quoted where it is short enough to be a word.
+    pub(super) fn not_built_in(self, path: &KeyPath, value: Option<&str>) -> ConfigError {
+        let list_item = matches!(path.0.last(), Some(Segment::Index(_)));
+        let spot = if list_item { Spot::Value } else { Spot::Key };
+        let what = match value {
+            Some(value) => format!("`{path}: {value}`"),
+            None => format!("`{path}`"),
+        };
+        let place = Place::File {
+            name: self.name.to_owned(),
+            position: yaml::locate(self.text, path, spot),
+        };
+        ConfigError::NotBuiltIn {
+            what,
+            place: Some(place),
+        }
+    }
+}
+
+fn wrong(name: &str, position: Option<Position>, problem: &Problem) -> ConfigError {
+    let name = name.to_owned();
+    ConfigError::Wrong {
+        place: Place::File { name, position },
+        text: problem.to_string(),
+        help: problem.help.clone(),
+    }
+}

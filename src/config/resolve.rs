@@ -1,0 +1,284 @@
+//! The file and what was given outside it, settled into a [`Config`]: who wins, and every default.
+//!
+//! What is written is checked to the end before anything is refused for not being built in yet.
+
+mod attempt;
+mod suite;
+mod unbuilt;
+
+use super::check::{check_gates, check_sources};
+use super::error::{ConfigError, Origin};
+use super::file::sandbox::{Home, Kind, Landlock, Local, Network, Sandbox, Workspace};
+use super::file::{Compare, Concurrency, Confirm, File, Parsed, Retry, Runs};
+use super::problem::{KeyPath, Problem};
+use super::settings::{self, Found, Given, Level};
+use super::value::{FromText, GateText, LabelName, OneWave, SourceText};
+use super::{
+    BaselineConfig, CompareConfig, ComparisonConfig, Config, HomeMode, LandlockMode, LocalConfig,
+    NetworkMode, ReportConfig, RetryConfig, SandboxConfig, WantedConcurrency, WorkspaceMode,
+};
+use crate::model::{Gate, Policy, Produces, Strategy};
+
+/// Settles everything that a run needs.
+pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<Config, ConfigError> {
+    let Parsed { file, sandbox } = parsed;
+    let mode = Mode::settle(&file, given)?;
+    let runs = pick(given, &settings::RUNS, file.runs)?.map_or(1, |runs: Runs| runs.0);
+    let concurrency = concurrency(&file, given, &mode)?;
+    let max_concurrency =
+        pick(given, &settings::MAX_CONCURRENCY, file.max_concurrency)?.map(|most| most.0 as usize);
+    let policy = policy(&file, given)?.unwrap_or_default();
+    let kind = given
+        .find(&settings::SANDBOX)
+        .map(Found::read::<Kind>)
+        .transpose()?;
+    let confirm = given
+        .find(&settings::CONFIRM)
+        .map(Found::read::<Confirm>)
+        .transpose()?;
+    let baseline = baseline(Some(&file), given)?;
+    let fail_on = fail_on(Some(&file), given)?;
+    let report = report(Some(&file), given)?;
+    let suite = suite::settle(&file, origin, given)?;
+    let attempt = attempt::settle(&file.attempt, given)?;
+    if attempt.produces == Produces::Pair && mode.strategy != Strategy::Sequential {
+        let text = format!(
+            "expected no strategy with `produces: pair`, found `{}`: one command runs all attempts of its pair itself",
+            mode.strategy
+        );
+        return Err(match mode.from {
+            Some(found) => found.wrong(&text),
+            None => origin.error(Problem::new(KeyPath::of("strategy"), text)),
+        });
+    }
+
+    unbuilt::refuse(&unbuilt::Asked {
+        file: &file,
+        sandbox: sandbox.as_ref(),
+        kind,
+        confirm,
+        mode: &mode,
+        baseline: &baseline,
+        origin,
+        given,
+    })?;
+    // What is left is the local sandbox: with its keys, unless another kind's were written and overruled.
+    let local = match sandbox {
+        Some(Sandbox::Local(local)) => local,
+        Some(Sandbox::Other(_)) | None => Local::default(),
+    };
+    Ok(Config {
+        suite,
+        attempt,
+        runs,
+        strategy: mode.strategy,
+        concurrency,
+        max_concurrency,
+        policy,
+        on_pass: file.on_pass.unwrap_or_default(),
+        on_timeout: file.on_timeout.unwrap_or_default(),
+        retry: retry(file.retry.unwrap_or_default()),
+        sandbox: SandboxConfig::Local(self::local(local)),
+        baseline,
+        fail_on,
+        compare: compare(file.compare.as_ref()),
+        report,
+    })
+}
+
+/// Settles what a comparison of results that exist already needs; there may be no file at all.
+pub(super) fn comparison(
+    parsed: Option<&(Parsed, Origin<'_>)>,
+    given: &Given,
+) -> Result<ComparisonConfig, ConfigError> {
+    let file = parsed.map(|(parsed, _)| &parsed.file);
+    let baseline = baseline(file, given)?;
+    let policy = match file {
+        Some(file) => policy(file, given)?,
+        None => pick::<Policy>(given, &settings::POLICY, None)?,
+    };
+    let settled = ComparisonConfig {
+        policy,
+        fail_on: fail_on(file, given)?,
+        compare: compare(file.and_then(|file| file.compare.as_ref())),
+        report: report(file, given)?,
+        baseline,
+    };
+    unbuilt::refuse_in_comparison(parsed, &settled.baseline, given)?;
+    Ok(settled)
+}
+
+/// When attempts start, and who said so.
+pub(super) struct Mode<'a> {
+    pub(super) strategy: Strategy,
+    /// What was given outside the file; `None` is the file or the default.
+    pub(super) from: Option<Found<'a>>,
+    /// The level whose `parallel-attempts` asks for one wave.
+    one_wave: Option<Level>,
+}
+
+impl<'a> Mode<'a> {
+    fn settle(file: &File, given: &'a Given) -> Result<Self, ConfigError> {
+        for level in Given::levels() {
+            let strategy = given.at(level, &settings::STRATEGY);
+            let wave = given.at(level, &settings::PARALLEL_ATTEMPTS);
+            let wanted = strategy.map(Found::read::<Strategy>).transpose()?;
+            if let Some(wave) = wave {
+                let OneWave(meant) = wave.read()?;
+                if let (Some(strategy), Some(wanted)) = (strategy, wanted)
+                    && wanted != meant
+                {
+                    return Err(wave.wrong(&format!(
+                        "{wave} and {strategy} contradict each other\ngive one of them"
+                    )));
+                }
+                return Ok(Self {
+                    strategy: meant,
+                    from: Some(wave),
+                    one_wave: (meant == Strategy::Parallel).then_some(level),
+                });
+            }
+            if let Some(wanted) = wanted {
+                return Ok(Self {
+                    strategy: wanted,
+                    from: strategy,
+                    one_wave: None,
+                });
+            }
+        }
+        Ok(Self {
+            strategy: file.strategy.unwrap_or_default(),
+            from: None,
+            one_wave: None,
+        })
+    }
+}
+
+/// `parallel-attempts: true` is `concurrency: auto` at its own level: it stands in for the file's number and for one
+/// that a lower level gives, and yields to one that its own or a higher level gives.
+fn concurrency(file: &File, given: &Given, mode: &Mode<'_>) -> Result<WantedConcurrency, ConfigError> {
+    let found = given.find(&settings::CONCURRENCY);
+    let wanted = match (found, mode.one_wave) {
+        (Some(found), Some(wave)) if found.level < wave => None,
+        (Some(found), _) => Some(found.read::<Concurrency>()?),
+        (None, Some(_)) => None,
+        (None, None) => file.concurrency,
+    };
+    Ok(match wanted {
+        Some(Concurrency::Fixed(number)) => WantedConcurrency::Fixed(number.0 as usize),
+        Some(Concurrency::Auto(_)) | None => WantedConcurrency::Auto,
+    })
+}
+
+fn policy(file: &File, given: &Given) -> Result<Option<Policy>, ConfigError> {
+    pick(given, &settings::POLICY, file.policy.map(Policy::from))
+}
+
+fn baseline(file: Option<&File>, given: &Given) -> Result<BaselineConfig, ConfigError> {
+    let sources: Vec<SourceText> = match given.find(&settings::BASELINE) {
+        Some(found) => {
+            let sources: Vec<SourceText> = found.list(&['\n'])?;
+            let texts: Vec<&str> = sources.iter().map(|source| source.0.as_str()).collect();
+            check_sources(&texts).map_err(|text| found.wrong(&text))?;
+            sources
+        }
+        None => match file.and_then(|file| file.baseline.as_ref()) {
+            Some(sources) => sources.0.clone(),
+            None => return Ok(BaselineConfig::Auto),
+        },
+    };
+    let texts: Vec<String> = sources.into_iter().map(|source| source.0).collect();
+    Ok(match texts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["auto"] => BaselineConfig::Auto,
+        ["none"] => BaselineConfig::None,
+        _ => BaselineConfig::Sources(texts),
+    })
+}
+
+fn fail_on(file: Option<&File>, given: &Given) -> Result<Vec<Gate>, ConfigError> {
+    let gates: Vec<GateText> = match given.find(&settings::FAIL_ON) {
+        Some(found) => {
+            let gates: Vec<GateText> = found.list(&[',', '\n'])?;
+            check_gates(&gates).map_err(|text| found.wrong(&text))?;
+            gates
+        }
+        None => match file.and_then(|file| file.fail_on.as_ref()) {
+            Some(gates) => gates.0.clone(),
+            None => vec![GateText(Gate::Incomplete)],
+        },
+    };
+    Ok(gates.into_iter().map(|gate| gate.0).collect())
+}
+
+fn report(file: Option<&File>, given: &Given) -> Result<ReportConfig, ConfigError> {
+    let written = file
+        .and_then(|file| file.report.as_ref())
+        .and_then(|report| report.group_by.clone());
+    Ok(ReportConfig {
+        group_by: pick(given, &settings::GROUP_BY, written)?.map(|label: LabelName| label.0),
+    })
+}
+
+fn compare(written: Option<&Compare>) -> CompareConfig {
+    let default = CompareConfig::default();
+    CompareConfig {
+        alpha: written
+            .and_then(|compare| compare.alpha)
+            .map_or(default.alpha, |alpha| alpha.0),
+        margin: written
+            .and_then(|compare| compare.margin)
+            .map_or(default.margin, |margin| margin.0),
+    }
+}
+
+fn retry(written: Retry) -> RetryConfig {
+    RetryConfig {
+        tries: written.tries.map_or(3, |tries| tries.0),
+        budget: written.budget.map_or(0.2, |budget| budget.0),
+    }
+}
+
+fn local(written: Local) -> LocalConfig {
+    LocalConfig {
+        workspace: match written.workspace {
+            Some(Workspace::Copy) | None => WorkspaceMode::Copy,
+            Some(Workspace::Overlay) => WorkspaceMode::Overlay,
+            Some(Workspace::Worktree) => WorkspaceMode::Worktree,
+            Some(Workspace::Shared) => WorkspaceMode::Shared,
+        },
+        link: written
+            .link
+            .unwrap_or_default()
+            .0
+            .into_iter()
+            .map(|path| path.0)
+            .collect(),
+        home: match written.home {
+            Some(Home::Private) | None => HomeMode::Private,
+            Some(Home::Inherit) => HomeMode::Inherit,
+        },
+        landlock: match written.landlock {
+            Some(Landlock::Auto) | None => LandlockMode::Auto,
+            Some(Landlock::Off) => LandlockMode::Off,
+        },
+        network: match written.network {
+            Some(Network::Inherit) | None => NetworkMode::Inherit,
+            Some(Network::None) => NetworkMode::None,
+        },
+        memory_per_attempt: written
+            .memory_per_attempt
+            .map_or(256 * bytesize::MB, |size| size.0),
+    }
+}
+
+/// The value that wins: of the highest level that gives one, else of the file.
+fn pick<T: FromText>(
+    given: &Given,
+    setting: &settings::Setting,
+    written: Option<T>,
+) -> Result<Option<T>, ConfigError> {
+    match given.find(setting) {
+        Some(found) => found.read().map(Some),
+        None => Ok(written),
+    }
+}

@@ -1,0 +1,247 @@
+//! A plan as text for a terminal: what will run, how much of it at once, and what is not known.
+
+use std::fmt::Write as _;
+
+use crate::model::{OnPass, Produces, SelectionKind, Strategy};
+use crate::plan::{PlanDocument, PlannedPairDocument};
+
+/// Pairs that are shown.
+const SHOWN: usize = 20;
+/// Widest a column of ids gets, in characters.
+const WIDEST: usize = 48;
+
+/// The plan in a few aligned lines, then its first pairs.
+pub fn text(doc: &PlanDocument<'_>) -> String {
+    let mut text = format!("{}\n\n", headline(doc));
+    for (name, value) in facts(doc) {
+        let _ = writeln!(text, "  {name:<16}{value}");
+    }
+    if !doc.pairs.is_empty() {
+        text.push('\n');
+        pairs(&mut text, &doc.pairs);
+    }
+    text
+}
+
+fn headline(doc: &PlanDocument<'_>) -> String {
+    let suite = one_line(doc.suite);
+    let (pairs, runs) = (doc.pairs.len(), doc.runs);
+    match doc.strategy {
+        _ if pairs == 0 && doc.selection.of == 0 => format!("{suite}: the suite has no pairs"),
+        _ if pairs == 0 => format!("{suite}: none of {} selected", counted(doc.selection.of, "pair")),
+        // Deciding a pair early saves its other attempts.
+        Strategy::Sequential | Strategy::Adaptive if runs > 1 && doc.produces == Produces::Attempt => {
+            format!(
+                "{suite}: {} x {}: at most {}",
+                counted(pairs, "pair"),
+                counted(runs as usize, "run"),
+                counted(doc.attempts, "attempt")
+            )
+        }
+        _ => format!(
+            "{suite}: {} x {} = {}",
+            counted(pairs, "pair"),
+            counted(runs as usize, "run"),
+            counted(doc.attempts, "attempt")
+        ),
+    }
+}
+
+fn facts(doc: &PlanDocument<'_>) -> Vec<(&'static str, String)> {
+    let selection = &doc.selection;
+    let strategy = match (doc.strategy, doc.on_pass) {
+        (Strategy::Parallel, OnPass::Continue) => "parallel, every attempt runs to its end".to_owned(),
+        (Strategy::Parallel, OnPass::Cancel) => {
+            "parallel, a decided pair's other attempts are cancelled".to_owned()
+        }
+        (strategy, _) => strategy.to_string(),
+    };
+    let unknown = |seconds: Option<f64>| seconds.map_or_else(|| "unknown".to_owned(), duration);
+    vec![
+        (
+            "selection",
+            match selection.kind {
+                SelectionKind::All => format!("all of {}", counted(selection.of, "pair")),
+                SelectionKind::Subset => {
+                    format!("{} of {}", selection.selected, counted(selection.of, "pair"))
+                }
+                SelectionKind::Shard => format!(
+                    "{} of {}, a shard",
+                    selection.selected,
+                    counted(selection.of, "pair")
+                ),
+            },
+        ),
+        ("strategy", strategy),
+        ("policy", doc.policy.clone()),
+        ("sandbox", doc.sandbox.to_owned()),
+        ("concurrency", one_line(doc.concurrency_reason)),
+        ("waves", doc.waves.to_string()),
+        (
+            "timeout",
+            format!(
+                "{}, killed {} later",
+                duration(doc.timeout_seconds),
+                duration(doc.grace_seconds)
+            ),
+        ),
+        ("longest attempt", unknown(doc.longest_attempt_seconds)),
+        ("wall-clock", unknown(doc.wall_seconds)),
+    ]
+}
+
+fn pairs(text: &mut String, pairs: &[PlannedPairDocument<'_>]) {
+    let shown = &pairs[..pairs.len().min(SHOWN)];
+    let width = |column: fn(&PlannedPairDocument<'_>) -> usize| shown.iter().map(column).max().unwrap_or(0);
+    let experiments = width(|pair| pair.experiment.chars().count()).clamp("experiment".len(), WIDEST);
+    let evals = width(|pair| pair.eval.chars().count()).clamp("eval".len(), WIDEST);
+    let mut row = |experiment: &str, eval: &str, labels: &str| {
+        let line = format!("  {experiment:<experiments$}  {eval:<evals$}  {labels}");
+        let _ = writeln!(text, "{}", line.trim_end());
+    };
+    row("experiment", "eval", "labels");
+    for pair in shown {
+        row(pair.experiment, pair.eval, &labels(pair));
+    }
+    if pairs.len() > SHOWN {
+        let _ = writeln!(text, "  … and {} more", pairs.len() - SHOWN);
+    }
+}
+
+fn labels(pair: &PlannedPairDocument<'_>) -> String {
+    let labels = pair
+        .labels
+        .0
+        .iter()
+        .flat_map(|(name, values)| values.iter().map(move |value| format!("{name}={value}")));
+    let text = one_line(&labels.collect::<Vec<_>>().join(" "));
+    if text.chars().count() <= WIDEST {
+        return text;
+    }
+    let cut: String = text.chars().take(WIDEST - 1).collect();
+    format!("{cut}…")
+}
+
+/// Text from outside must neither break the lines nor steer the terminal.
+fn one_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}
+
+fn counted(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Seconds as `1h 5m`, `12m`, `90s` below two minutes, `0.5s` where it is not whole.
+fn duration(seconds: f64) -> String {
+    if seconds < 120.0 {
+        return format!("{}s", (seconds * 10.0).round() / 10.0);
+    }
+    let whole = seconds.round();
+    let (hours, minutes, rest) = (
+        (whole / 3600.0).floor(),
+        (whole % 3600.0 / 60.0).floor(),
+        whole % 60.0,
+    );
+    [(hours, "h"), (minutes, "m"), (rest, "s")]
+        .into_iter()
+        .filter(|(amount, _)| *amount > 0.0)
+        .map(|(amount, unit)| format!("{amount}{unit}"))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{duration, text};
+    use crate::model::{Labels, OnPass, Produces, Selection, SelectionKind, Strategy};
+    use crate::plan::{PlanDocument, PlannedPairDocument};
+
+    fn document(evals: &[String], of: usize) -> PlanDocument<'_> {
+        static LABELS: Labels = Labels(std::collections::BTreeMap::new());
+        let pair = |eval| PlannedPairDocument {
+            experiment: "opus",
+            eval,
+            labels: &LABELS,
+            runs: 2,
+            predicted_seconds: None,
+        };
+        PlanDocument {
+            schema: "evalwave.plan/1",
+            suite: "benchmark",
+            selection: Selection {
+                kind: SelectionKind::Subset,
+                selected: evals.len(),
+                of,
+            },
+            strategy: Strategy::Parallel,
+            on_pass: OnPass::Continue,
+            policy: "any".to_owned(),
+            runs: 2,
+            produces: Produces::Attempt,
+            attempts: 2 * evals.len(),
+            sandbox: "local",
+            concurrency: 44,
+            concurrency_reason: "44 = pairs x runs (22 x 2): one wave",
+            concurrency_bounded: false,
+            waves: 1,
+            timeout_seconds: 720.0,
+            grace_seconds: 90.0,
+            longest_attempt_seconds: None,
+            wall_seconds: None,
+            config_hash: "",
+            pairs: evals.iter().map(|eval| pair(eval.as_str())).collect(),
+        }
+    }
+
+    #[test]
+    fn a_plan_is_short_and_says_what_is_unknown() {
+        let evals: Vec<String> = (0..22).map(|eval| format!("build-{eval}")).collect();
+        let mut labels = Labels::default();
+        labels.add("note", "a\u{1b}[31mb");
+        labels.add("tags", "x");
+        labels.add("tags", &"long ".repeat(12));
+        let mut document = document(&evals, 30);
+        document.pairs[0].labels = &labels;
+        let text = text(&document);
+        let lines: Vec<&str> = text.lines().collect();
+        insta::assert_snapshot!(lines[..15].join("\n"), @"
+        benchmark: 22 pairs x 2 runs = 44 attempts
+
+          selection       22 of 30 pairs
+          strategy        parallel, every attempt runs to its end
+          policy          any
+          sandbox         local
+          concurrency     44 = pairs x runs (22 x 2): one wave
+          waves           1
+          timeout         12m, killed 90s later
+          longest attempt unknown
+          wall-clock      unknown
+
+          experiment  eval      labels
+          opus        build-0   note=a [31mb tags=x tags=long long long long lo…
+          opus        build-1
+        ");
+        assert_eq!(lines.len(), 13 + 20 + 1);
+        assert_eq!(lines.last(), Some(&"  … and 2 more"));
+    }
+
+    #[test]
+    fn a_plan_of_nothing_says_why() {
+        assert!(text(&document(&[], 0)).starts_with("benchmark: the suite has no pairs\n"));
+        assert!(text(&document(&[], 4)).starts_with("benchmark: none of 4 pairs selected\n"));
+    }
+
+    #[test]
+    fn a_strategy_that_stops_early_needs_at_most_all_attempts() {
+        let evals = ["a".to_owned()];
+        let mut document = document(&evals, 1);
+        document.strategy = Strategy::Sequential;
+        assert!(text(&document).starts_with("benchmark: 1 pair x 2 runs: at most 2 attempts\n"));
+    }
+
+    #[test]
+    fn durations_are_read_at_a_glance() {
+        let read = [0.0, 0.25, 90.0, 720.0, 3900.0, 7201.0].map(duration);
+        assert_eq!(read, ["0s", "0.3s", "90s", "12m", "1h 5m", "2h 1s"]);
+    }
+}

@@ -1,0 +1,49 @@
+//! The variables of an attempt's commands: what the configuration gives, and who the attempt is.
+
+use std::time::Duration;
+
+use super::Job;
+use crate::config::template::{UnknownPlaceholder, Values};
+use crate::model::AttemptId;
+
+/// The values of placeholders for one attempt.
+pub(super) fn values(job: &Job, pair: usize, id: &AttemptId) -> Values {
+    let mut values = Values::of_attempt(&job.plan.pairs[pair], id, job.plan.runs);
+    values.0.insert("timeout_sec".to_owned(), whole_seconds(job.attempt.timeout).to_string());
+    values
+}
+
+/// The variables of an attempt, with or without its secrets; a later one of the same name wins.
+///
+/// # Errors
+/// A placeholder of `attempt.env` without a value.
+pub(super) fn variables(
+    job: &Job,
+    values: &Values,
+    try_number: u32,
+    secrets: bool,
+) -> Result<Vec<(String, String)>, UnknownPlaceholder> {
+    let mut variables = job.env.clone();
+    for (name, template) in &job.attempt.env {
+        variables.push((name.clone(), template.render(values)?));
+    }
+    if secrets {
+        variables.extend(job.secrets.iter().cloned());
+    }
+    variables.extend(values.0.iter().map(|(name, value)| (variable_name(name), value.clone())));
+    variables.push(("EVALWAVE_TRY".to_owned(), try_number.to_string()));
+    Ok(variables)
+}
+
+/// `provider` is `EVALWAVE_PROVIDER`.
+fn variable_name(placeholder: &str) -> String {
+    let name = placeholder.chars().map(|char| {
+        if char.is_ascii_alphanumeric() { char.to_ascii_uppercase() } else { '_' }
+    });
+    format!("EVALWAVE_{}", name.collect::<String>())
+}
+
+/// Part of a second is a whole one: a harness must not be told less time than it has.
+fn whole_seconds(duration: Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
+}

@@ -1,0 +1,358 @@
+//! Whole runs against a scripted engine, in paused time: what a user would see of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use camino::{Utf8Path, Utf8PathBuf};
+use tempfile::TempDir;
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{Job, RecordError, Recorder, run};
+use crate::config::settings::Given;
+use crate::config::{CommandLine, Config, Source, load};
+use crate::model::{
+    AttemptId, Boot, CancelReason, ErrorClass, Event, Labels, Outcome, Pair, PairId, Run, Verdict,
+};
+use crate::plan::{Request, Select, build};
+use crate::redact::Redactor;
+use crate::sandbox::{
+    Backend, Capacity, Command, Exit, Sandbox, SandboxError, SandboxSpec, Workspace,
+};
+use crate::schedule::Pace;
+use crate::{aggregate, runner};
+
+/// What a try does in the scripted engine.
+#[derive(Clone, Copy, Debug)]
+enum Script {
+    /// Its command takes so many seconds and leaves this result.
+    Result(u64, &'static str),
+    /// Its command takes so many seconds and leaves nothing.
+    Nothing(u64),
+    /// No sandbox can be had.
+    NoSandbox,
+    /// The result is lost on the way so many times.
+    LostDownloads(usize, &'static str),
+}
+
+const PASS: &str = r#"{"passed": true}"#;
+const FAIL: &str = r#"{"passed": false}"#;
+
+/// Scripts by eval, attempt and try; what is not named passes after ten seconds.
+#[derive(Default)]
+struct Engine {
+    scripts: HashMap<(String, u32, u32), Script>,
+    running: Arc<AtomicUsize>,
+    most_running: Arc<AtomicUsize>,
+    started: Arc<AtomicUsize>,
+}
+
+impl Engine {
+    fn script(mut self, eval: &str, attempt: u32, try_number: u32, script: Script) -> Self {
+        self.scripts.insert((eval.to_owned(), attempt, try_number), script);
+        self
+    }
+}
+
+struct Scripted {
+    scripts: HashMap<(String, u32, u32), Script>,
+    left: Option<Script>,
+    lost: usize,
+    running: Arc<AtomicUsize>,
+}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        self.running.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn broken(message: &str) -> SandboxError {
+    SandboxError { class: None, message: message.to_owned(), source: None }
+}
+
+#[async_trait]
+impl Backend for Engine {
+    fn capacity(&self) -> Capacity {
+        Capacity { running: None, starting: 64 }
+    }
+
+    async fn start(&self, spec: &SandboxSpec) -> Result<Box<dyn Sandbox>, SandboxError> {
+        // Names end in pair, attempt and try.
+        let numbers: Vec<u32> = spec.name.rsplit('-').take(3).map(|part| part.parse().unwrap()).collect();
+        let eval = format!("e{}", numbers[2]);
+        if let Some(Script::NoSandbox) = self.scripts.get(&(eval, numbers[1], numbers[0])) {
+            return Err(broken("the engine is full"));
+        }
+        let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most_running.fetch_max(running, Ordering::SeqCst);
+        self.started.fetch_add(1, Ordering::SeqCst);
+        Ok(Box::new(Scripted {
+            scripts: self.scripts.clone(),
+            left: None,
+            lost: 0,
+            running: Arc::clone(&self.running),
+        }))
+    }
+}
+
+#[async_trait]
+impl Sandbox for Scripted {
+    fn boot(&self) -> Boot {
+        Boot::Cold
+    }
+
+    fn confinement(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    async fn upload(&mut self, _workspace: &Workspace) -> Result<(), SandboxError> {
+        Ok(())
+    }
+
+    async fn remove(&mut self, _pattern: &str) -> Result<(), SandboxError> {
+        self.left = None;
+        Ok(())
+    }
+
+    async fn exec(&mut self, command: &Command, output: &mpsc::Sender<Vec<u8>>) -> Result<Exit, SandboxError> {
+        let variable = |name: &str| {
+            command.env.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.clone()).unwrap()
+        };
+        let key = (
+            variable("EVALWAVE_EVAL"),
+            variable("EVALWAVE_ATTEMPT").parse().unwrap(),
+            variable("EVALWAVE_TRY").parse().unwrap(),
+        );
+        assert!(matches!(command.line, CommandLine::Shell(_)));
+        output.send(format!("{} {}\n", key.0, key.1).into_bytes()).await.unwrap();
+        let script = self.scripts.get(&key).copied().unwrap_or(Script::Result(10, PASS));
+        let seconds = match script {
+            Script::Result(seconds, _) | Script::Nothing(seconds) => seconds,
+            Script::NoSandbox | Script::LostDownloads(..) => 10,
+        };
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        self.left = Some(script);
+        Ok(Exit::Code(0))
+    }
+
+    async fn download(
+        &mut self,
+        from: &Utf8Path,
+        into: &mut (dyn AsyncWrite + Send + Unpin),
+    ) -> Result<Option<()>, SandboxError> {
+        let result = match self.left {
+            Some(Script::Result(_, result)) => result,
+            Some(Script::LostDownloads(times, result)) => {
+                self.lost += 1;
+                if self.lost <= times {
+                    return Err(broken("the connection was reset"));
+                }
+                result
+            }
+            _ => return Ok(None),
+        };
+        let mut archive = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_size(result.len() as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, from.file_name().unwrap(), result.as_bytes()).unwrap();
+        into.write_all(&archive.into_inner().unwrap()).await.unwrap();
+        Ok(Some(()))
+    }
+
+    async fn stop(self: Box<Self>) -> Result<(), SandboxError> {
+        Ok(())
+    }
+}
+
+/// Keeps files in a passing directory, and events in memory.
+struct Memory {
+    directory: TempDir,
+    events: std::sync::Mutex<Vec<Event>>,
+}
+
+#[async_trait]
+impl Recorder for Memory {
+    async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, RecordError> {
+        let root = Utf8Path::from_path(self.directory.path()).unwrap();
+        let path = root.join(attempt.path()).join(try_number.to_string());
+        fs_err::create_dir_all(&path).unwrap();
+        Ok(path)
+    }
+
+    async fn record(&self, event: &Event) -> Result<(), RecordError> {
+        self.events.lock().unwrap().push(event.clone());
+        Ok(())
+    }
+}
+
+/// A configuration of one command and `more` keys of the top level.
+fn config(more: &str) -> Config {
+    let text = format!(
+        "version: 1\nsuite: {{ name: t, pairs: [] }}\nattempt:\n  command: agent {{eval}}\n  result: result.json\n  timeout: 60s\n  grace: 5s\n{more}\n"
+    );
+    let source = Source { name: "evalwave.yml", bytes: text.as_bytes() };
+    load(Some(&source), &Given::default()).unwrap()
+}
+
+struct Done {
+    run: Run,
+    seconds: u64,
+    engine: Arc<Engine>,
+    events: Vec<Event>,
+}
+
+impl Done {
+    fn outcomes(&self) -> Vec<Vec<Outcome>> {
+        self.run.pairs.iter().map(|pair| pair.records.iter().map(|record| record.outcome).collect()).collect()
+    }
+
+    fn verdicts(&self) -> Vec<Verdict> {
+        aggregate::summarize(&self.run).pairs.iter().map(|pair| pair.verdict).collect()
+    }
+}
+
+/// Runs so many pairs `e1`, `e2`, … to their end.
+async fn finish(config: &Config, pairs: usize, engine: Engine, cancel: CancellationToken) -> Done {
+    let pairs: Vec<Pair> = (1..=pairs)
+        .map(|number| Pair {
+            id: PairId::new("x", &format!("e{number}")).unwrap(),
+            labels: Labels::default(),
+        })
+        .collect();
+    let select = Select::default();
+    let plan = build(&Request { config, pairs: &pairs, select: &select, capacity: None }).unwrap();
+    let job = Job {
+        run_id: "run".to_owned(),
+        started_at: "2026-01-01T00:00:00Z".parse().unwrap(),
+        commit: None,
+        plan,
+        attempt: config.attempt.clone(),
+        env: Vec::new(),
+        secrets: Vec::new(),
+        redactor: Redactor::default(),
+        rules: runner::rules(config),
+        pace: Pace::new(config.strategy, config.on_pass).unwrap(),
+        retry: config.retry,
+        workspace: Workspace { root: "/".into(), files: Vec::new() },
+    };
+    let engine = Arc::new(engine);
+    let memory =
+        Arc::new(Memory { directory: TempDir::new().unwrap(), events: std::sync::Mutex::new(Vec::new()) });
+    let begun = tokio::time::Instant::now();
+    let run =
+        run(Arc::new(job), Arc::clone(&engine) as _, Arc::clone(&memory) as _, cancel).await;
+    let events = memory.events.lock().unwrap().clone();
+    Done { run, seconds: begun.elapsed().as_secs(), engine, events }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_wave_takes_as_long_as_its_slowest_attempt() {
+    let engine = Engine::default().script("e2", 2, 1, Script::Result(40, PASS));
+    let done = finish(&config("runs: 2\nstrategy: parallel"), 3, engine, CancellationToken::new()).await;
+    assert_eq!(done.seconds, 40);
+    assert_eq!(done.engine.most_running.load(Ordering::SeqCst), 6);
+    assert_eq!(done.verdicts(), [Verdict::Pass; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn sequential_attempts_share_a_sandbox_until_the_pair_is_decided() {
+    let engine = Engine::default().script("e1", 1, 1, Script::Result(10, FAIL));
+    let done = finish(&config("runs: 3"), 1, engine, CancellationToken::new()).await;
+    assert_eq!(done.outcomes(), [[Outcome::Failed, Outcome::Passed, Outcome::Cancelled]]);
+    assert_eq!(done.run.pairs[0].records[2].reason, Some(CancelReason::Decided));
+    assert_eq!(done.engine.started.load(Ordering::SeqCst), 1);
+    assert_eq!(done.seconds, 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decided_pair_cancels_its_others_when_asked_to() {
+    let engine = Engine::default().script("e1", 1, 1, Script::Result(50, PASS));
+    let config = config("runs: 2\nstrategy: parallel\non-pass: cancel");
+    let done = finish(&config, 1, engine, CancellationToken::new()).await;
+    assert_eq!(done.outcomes(), [[Outcome::Cancelled, Outcome::Passed]]);
+    assert_eq!(done.seconds, 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_errored_try_gets_a_fresh_sandbox_and_its_failures_are_told() {
+    let engine = Engine::default()
+        .script("e1", 1, 1, Script::NoSandbox)
+        .script("e1", 1, 2, Script::Nothing(10));
+    let done = finish(&config(""), 1, engine, CancellationToken::new()).await;
+    assert_eq!(done.outcomes(), [[Outcome::Passed]]);
+    assert_eq!(done.run.pairs[0].records[0].tries, 3);
+    let failures: Vec<ErrorClass> = done
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::TryFailed { error, .. } => Some(error.class),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(failures, [ErrorClass::Provision, ErrorClass::NoResult]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_lost_on_the_way_is_fetched_again_without_running_the_agent_again() {
+    let engine = Engine::default().script("e1", 1, 1, Script::LostDownloads(2, PASS));
+    let done = finish(&config(""), 1, engine, CancellationToken::new()).await;
+    assert_eq!(done.outcomes(), [[Outcome::Passed]]);
+    assert_eq!(done.run.pairs[0].records[0].tries, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_past_its_limit_is_killed_and_timed_out() {
+    let engine = Engine::default().script("e1", 1, 1, Script::Result(1000, PASS));
+    let done = finish(&config(""), 1, engine, CancellationToken::new()).await;
+    assert_eq!(done.outcomes(), [[Outcome::TimedOut]]);
+    assert_eq!(done.seconds, 65);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_in_which_every_first_try_dies_alike_is_stopped() {
+    let mut engine = Engine::default();
+    for pair in 1..=30 {
+        engine = engine.script(&format!("e{pair}"), 1, 1, Script::NoSandbox);
+    }
+    let done = finish(&config("concurrency: 10"), 30, engine, CancellationToken::new()).await;
+    assert_eq!(done.verdicts().iter().filter(|verdict| **verdict == Verdict::Pass).count(), 0);
+    assert!(done.run.notices.iter().any(|notice| notice.contains("the first 10 tries")), "{:?}", done.run.notices);
+    let cancelled = done.outcomes().iter().flatten().filter(|outcome| **outcome == Outcome::Cancelled).count();
+    assert!(cancelled >= 20, "{cancelled}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_run_ends_at_once_and_accounts_for_every_attempt() {
+    let cancel = CancellationToken::new();
+    let later = cancel.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        later.cancel();
+    });
+    let done = finish(&config("runs: 2\nconcurrency: 2"), 4, Engine::default(), cancel).await;
+    assert_eq!(done.seconds, 15);
+    assert!(done.run.cancelled);
+    let records: Vec<usize> = done.run.pairs.iter().map(|pair| pair.records.len()).collect();
+    assert_eq!(records, [2, 2, 2, 2]);
+    assert_eq!(done.verdicts(), [Verdict::Pass, Verdict::Pass, Verdict::NotRun, Verdict::NotRun]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_run_heard_live_is_the_run_read_back_from_its_events() {
+    let engine = Engine::default()
+        .script("e1", 1, 1, Script::Nothing(10))
+        .script("e2", 1, 1, Script::Result(10, FAIL));
+    let done = finish(&config("runs: 2\nstrategy: parallel"), 3, engine, CancellationToken::new()).await;
+    let Some(Event::RunStarted { run_id, started_at, commit, plan, .. }) = done.events.first() else {
+        panic!("a run starts with its start");
+    };
+    let mut again = Run::new(run_id, *started_at, commit.clone(), plan.as_ref().clone());
+    done.events.iter().for_each(|event| again.apply(event));
+    assert_eq!(aggregate::summarize(&again), aggregate::summarize(&done.run));
+}

@@ -1,0 +1,123 @@
+//! A decided pair's `raw-results-…` directory, in the layout that publishing steps read.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs_err as fs;
+use serde::Deserialize;
+
+use super::{ATTEMPT_FILE, KEPT_DIR, RESULT_FILE, StoreError, remove, write_atomically};
+use crate::aggregate::publish_document;
+use crate::config::template::Values;
+use crate::config::{PublishConfig, PublishWhat};
+use crate::model::{AttemptDetails, AttemptId, AttemptRecord, Outcome, PlannedPair, Verdict};
+
+/// What is to be published of one pair.
+pub(super) struct Job {
+    pub(super) run_dir: Utf8PathBuf,
+    pub(super) pair: PlannedPair,
+    pub(super) runs: u32,
+    pub(super) verdict: Verdict,
+    pub(super) representative: Option<u32>,
+    pub(super) graded: Vec<u32>,
+    pub(super) config: PublishConfig,
+}
+
+#[derive(Deserialize)]
+struct AttemptFile {
+    attempt: AttemptRecord,
+    details: AttemptDetails,
+}
+
+impl Job {
+    /// Builds the directory under a passing name, then renames it; a pair without a result has none.
+    pub(super) fn run(&self) -> Result<(), StoreError> {
+        let attempts: Vec<u32> = match self.config.what {
+            PublishWhat::Representative => self.representative.into_iter().collect(),
+            PublishWhat::All => self.graded.clone(),
+        };
+        if attempts.is_empty() {
+            return Ok(());
+        }
+        let name = format!("raw-results-{}", self.pair.id.directory());
+        let partial = self.run_dir.join(format!(".{name}.partial"));
+        if partial.exists() {
+            remove(&partial)?;
+        }
+        fs::create_dir_all(&partial)?;
+        for index in attempts {
+            self.publish_attempt(index, &partial)?;
+        }
+        fs::rename(&partial, self.run_dir.join(name))?;
+        Ok(())
+    }
+
+    fn publish_attempt(&self, index: u32, into: &Utf8Path) -> Result<(), StoreError> {
+        let from = self.run_dir.join("attempts").join(self.pair.id.directory()).join(index.to_string());
+        let file: AttemptFile = read_json(&from.join(ATTEMPT_FILE))?;
+        let result = from.join(RESULT_FILE);
+        let document = if result.is_file() { Some(fs::read_to_string(&result)?) } else { None };
+        // Alone, the document stands for the pair; among all, each stands for itself.
+        let (passed, attempts) = match self.config.what {
+            PublishWhat::Representative => (self.verdict == Verdict::Pass, self.graded.len()),
+            PublishWhat::All => (file.attempt.outcome == Outcome::Passed, 1),
+        };
+        let document = publish_document(
+            document.as_deref(),
+            &self.pair.id,
+            passed,
+            u32::try_from(attempts).unwrap_or(u32::MAX),
+            &file.details.checks,
+        )
+        .map_err(|error| StoreError::Io(error.into()))?;
+        let target = into.join(self.file(index)?);
+        let kept = from.join(KEPT_DIR);
+        if kept.is_dir() {
+            // The tree lies where the document does, so that one attempt's files stay together.
+            copy_tree(&kept, target.parent().unwrap_or(into))?;
+        }
+        if let Some(parent) = target.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        write_atomically(&target, document.as_bytes())
+    }
+
+    fn file(&self, index: u32) -> Result<Utf8PathBuf, StoreError> {
+        let attempt = AttemptId { pair: self.pair.id.clone(), index };
+        let values = Values::of_attempt(&self.pair, &attempt, self.runs).as_file_names();
+        let name = self.config.file.render(&values);
+        name.map(Utf8PathBuf::from).map_err(|error| StoreError::Io(std::io::Error::other(error)))
+    }
+}
+
+fn read_json<T: for<'de> Deserialize<'de>>(path: &Utf8Path) -> Result<T, StoreError> {
+    let bytes = fs::read(path)?;
+    serde_json::from_slice(&bytes).map_err(|source| StoreError::Broken { path: path.to_owned(), source })
+}
+
+/// Copies files, directories and symbolic links.
+fn copy_tree(from: &Utf8Path, to: &Utf8Path) -> Result<(), StoreError> {
+    fs::create_dir_all(to)?;
+    for entry in from.read_dir_utf8()? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            copy_tree(entry.path(), &target)?;
+        } else if kind.is_symlink() {
+            copy_link(entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), &target)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn copy_link(from: &Utf8Path, to: &Utf8Path) -> Result<(), StoreError> {
+    Ok(fs::os::unix::fs::symlink(fs::read_link(from)?, to)?)
+}
+
+#[cfg(not(unix))]
+fn copy_link(from: &Utf8Path, to: &Utf8Path) -> Result<(), StoreError> {
+    fs::copy(from, to)?;
+    Ok(())
+}
