@@ -536,6 +536,24 @@ fn a_comparison_stands_alone() {
 }
 
 #[test]
+fn too_small_a_comparison_says_so_once() {
+    let mut comparison = compared(12, 9, 9);
+    comparison.verdict = ComparisonVerdict::Inconclusive;
+    comparison.test.detectable = Some(0.449);
+    let shown = comparison_text(&comparison);
+    assert!(first_line(&shown).ends_with("too small to tell: it would not have seen a drop under 44.9 pp"));
+    assert_eq!(shown.matches("44.9").count(), 1);
+}
+
+#[test]
+fn attempts_that_were_tried_again_are_counted() {
+    let mut summary = small();
+    assert!(!text(&summary, false).contains("tried again"));
+    summary.totals.attempts.retried = 1;
+    assert!(text(&summary, false).contains("1 attempt tried again"));
+}
+
+#[test]
 fn nothing_compared_gives_no_rate() {
     let shown = comparison_text(&compared(0, 0, 0));
     assert_eq!(
