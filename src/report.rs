@@ -3,16 +3,14 @@
 //! All renderings come from one view model, so that they say the same in the same words. Whatever comes from outside
 //! (names, messages) is kept apart from our own words until a renderer encodes it.
 
-pub mod plan;
-
 mod escape;
 mod markdown;
+pub mod plan;
 mod terminal;
 mod view;
 mod words;
 
 pub use escape::{code, excerpt, plain};
-pub use view::sentence;
 pub use words::{duration, points, rate};
 
 use serde::Serialize;

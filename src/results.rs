@@ -66,23 +66,6 @@ pub fn read(
     read_path(source, &directory.join(source), policy)
 }
 
-/// Reads several sources as one set.
-///
-/// # Errors
-/// As [`read`], and a pair that two of them hold.
-pub fn read_all(
-    sources: &[String],
-    directory: &Utf8Path,
-    policy: Option<Policy>,
-    stdin: &mut dyn Read,
-) -> Result<ResultSet, ResultsError> {
-    let sets = sources
-        .iter()
-        .map(|source| read(source, directory, policy, stdin))
-        .collect::<Result<Vec<_>, _>>()?;
-    attempts::merge(sets)
-}
-
 /// Reads one document: a `summary.json`, or an array of rows. `name` is what messages and the set call it;
 /// `policy` is as in [`read`].
 ///

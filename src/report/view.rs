@@ -7,8 +7,6 @@ mod table;
 use crate::model::summary::Conclusion;
 use crate::model::{Comparison, Summary};
 
-pub use headline::sentence;
-
 use super::words;
 
 /// Most rows of one kind that a section shows.
@@ -195,6 +193,12 @@ struct Compared {
 }
 
 impl Compared {
+    /// Current less baseline, from the counts: the document's delta is rounded already, and rounding twice can be
+    /// off by a tenth.
+    fn delta(self) -> Option<f64> {
+        (self.of > 0).then(|| (self.current as f64 - self.baseline as f64) / self.of as f64)
+    }
+
     /// The document has rates, rounded; exact counts are those of a side that was compared whole, or the sum over
     /// experiments, of which every pair has one.
     fn of(comparison: &Comparison) -> Self {
@@ -246,6 +250,10 @@ fn footer(summary: &Summary, comparison: Option<&Comparison>) -> Line {
         reason => Line::own(format!("concurrency {concurrency}: ")).and_excerpt(reason),
     });
     parts.extend(table::warm(summary).map(Line::own));
+    if summary.totals.attempts.retried > 0 {
+        let retried = words::count(summary.totals.attempts.retried, "attempt", "attempts");
+        parts.push(Line::own(format!("{retried} tried again")));
+    }
     let mut footer = Line::joined(parts, ", ");
     if comparison.is_some() {
         footer = footer.and(format!(" · {SCREEN}"));

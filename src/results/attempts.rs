@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::error::{Problem, ResultsError};
+use super::error::Problem;
 use super::rows::Row;
+use crate::aggregate::Tally;
 use crate::model::{Labels, Outcome, PairId, PairResult, Policy, ResultSet, Sample, Summary, Verdict};
 
 /// Joins rows into pairs, in the order of their first rows. `name` is what a message calls a row, by its position.
@@ -85,47 +86,6 @@ pub(super) fn of_summary(source: &str, summary: &Summary, policy: Option<Policy>
         set.policy = Some(policy);
     }
     set
-}
-
-/// Several sets as one; of the facts about their runs, those that all agree on.
-pub(super) fn merge(sets: Vec<ResultSet>) -> Result<ResultSet, ResultsError> {
-    let mut sets = sets.into_iter();
-    let Some(mut merged) = sets.next() else {
-        return Err(Problem::NoSource.at(""));
-    };
-    let mut source_of: HashMap<PairId, String> = HashMap::new();
-    for pair in &merged.pairs {
-        source_of.insert(pair.id.clone(), merged.source.clone());
-    }
-    for set in sets {
-        for pair in &set.pairs {
-            if let Some(other) = source_of.insert(pair.id.clone(), set.source.clone()) {
-                let pair = pair.id.clone();
-                return Err(Problem::Overlap { pair, other }.at(&set.source));
-            }
-        }
-        merged.source = format!("{}, {}", merged.source, set.source);
-        merged.policy = merged.policy.filter(|_| merged.policy == set.policy);
-        merged.runs = merged.runs.filter(|_| merged.runs == set.runs);
-        keep_equal(&mut merged.commit, &set.commit);
-        keep_equal(&mut merged.reference, &set.reference);
-        keep_equal(&mut merged.started_at, &set.started_at);
-        keep_equal(&mut merged.run_url, &set.run_url);
-        merged.wall_seconds = None;
-        // A set that is a part of its suite makes the whole one a part, whatever the others are.
-        if !merged.is_partial_selection() && (set.is_partial_selection() || merged.selection != set.selection)
-        {
-            merged.selection = set.selection.filter(|_| set.is_partial_selection());
-        }
-        merged.pairs.extend(set.pairs);
-    }
-    Ok(merged)
-}
-
-fn keep_equal<T: PartialEq>(merged: &mut Option<T>, other: &Option<T>) {
-    if merged != other {
-        *merged = None;
-    }
 }
 
 fn id_of(row: &Row, item: impl Fn() -> String) -> Result<PairId, Problem> {
@@ -238,50 +198,18 @@ impl Told {
 }
 
 /// The verdict of a pair's samples, and whether it is firm: whatever the missing ones of `planned` had given, it
-/// would be the same.
+/// would be the same. A sample that was stopped early is missing too, for it was another policy that it was decided by.
 fn decide(policy: Policy, samples: &[Sample], planned: u32) -> (Verdict, bool) {
-    let graded: Vec<&Sample> = samples
-        .iter()
-        .filter(|sample| sample.outcome.is_graded())
-        .collect();
-    let missing = (planned as usize).saturating_sub(graded.len());
-    if graded.is_empty() {
-        return (Verdict::Error, missing == 0);
+    let mut tally = Tally::default();
+    let mut missing = planned;
+    for sample in samples.iter().filter(|sample| sample.outcome.is_graded()) {
+        tally.add(sample.outcome, sample.score);
+        missing = missing.saturating_sub(1);
     }
-    if let Policy::Mean { complete: true, .. } = policy
-        && missing > 0
-    {
-        return (Verdict::Error, false);
-    }
-    let passes = |lost_passes: usize, lost_graded: usize| {
-        let passed = lost_passes
-            + graded
-                .iter()
-                .filter(|sample| sample.outcome == Outcome::Passed)
-                .count();
-        let of = lost_graded + graded.len();
-        match policy {
-            Policy::Any => passed > 0,
-            Policy::All => passed == of,
-            Policy::Majority => 2 * passed > of,
-            Policy::Mean { threshold, .. } => {
-                let score: f64 = graded.iter().map(|sample| score(sample)).sum();
-                // Thirds and tenths do not add up exactly, and a mean at the threshold reaches it.
-                (score + lost_passes as f64) / of as f64 >= threshold - 1e-9
-            }
-        }
-    };
-    let verdict = passes(0, 0);
-    // Every policy is monotone: if neither all lost attempts passing nor all failing changes it, nothing does.
-    let firm = passes(missing, missing) == verdict && passes(0, missing) == verdict;
-    (if verdict { Verdict::Pass } else { Verdict::Fail }, firm)
-}
-
-fn score(sample: &Sample) -> f64 {
-    match (sample.outcome, sample.score) {
-        (Outcome::TimedOut, _) => 0.0,
-        (_, Some(score)) => score,
-        (Outcome::Passed, None) => 1.0,
-        (_, None) => 0.0,
+    let decided = tally.decided(policy, planned, missing);
+    let is_firm = matches!(decided, Some(Verdict::Pass | Verdict::Fail));
+    match tally.verdict(policy, planned) {
+        Verdict::NotRun => (Verdict::Error, false),
+        verdict => (verdict, is_firm),
     }
 }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 
 use super::json::BadJson;
+use crate::model::InvalidId;
 use crate::model::summary::SUMMARY_SCHEMA;
-use crate::model::{InvalidId, PairId};
 
 /// Results that cannot be read.
 #[derive(Debug)]
@@ -118,14 +118,6 @@ pub enum Problem {
         second: String,
         /// The pair or attempt.
         what: String,
-    },
-    /// Two sources that are read as one hold the same pair.
-    #[error("`{pair}` is in `{other}` too\nsources that are read as one must not overlap")]
-    Overlap {
-        /// Which pair.
-        pair: PairId,
-        /// The earlier source.
-        other: String,
     },
     /// A directory name that can be split into a pair in more ways than one.
     #[error(

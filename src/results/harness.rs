@@ -1,5 +1,5 @@
-//! Reads what a harness's command leaves as the result of one attempt, and writes what is published of it. Knows no
-//! files, and nothing of how the command ended.
+//! Reads what a harness's command leaves as the result of one attempt. Knows no files, and nothing of how the command
+//! ended.
 
 mod evals;
 

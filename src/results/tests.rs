@@ -4,7 +4,7 @@ use std::process::Command;
 use camino::{Utf8Path, Utf8PathBuf};
 use proptest::prelude::*;
 
-use super::{parse, read, read_all};
+use super::{parse, read};
 use crate::model::{Policy, ResultSet, Verdict};
 
 /// A directory that is gone when the test ends.
@@ -356,26 +356,6 @@ fn standard_input_is_a_source() {
     let text = br#"[{"experiment": "a", "eval": "x", "passed": true}]"#;
     let set = read("-", Utf8Path::new("."), None, &mut text.as_slice()).unwrap();
     assert_eq!((set.source.as_str(), set.pairs.len()), ("standard input", 1));
-}
-
-#[test]
-fn several_sources_are_one_set_unless_they_overlap() {
-    let fixture = Fixture::new(&[
-        ("1.json", r#"[{"experiment": "a", "eval": "x", "passed": true}]"#),
-        ("2.json", r#"[{"experiment": "a", "eval": "y", "passed": true}]"#),
-    ]);
-    let all = |sources: &[&str]| {
-        let sources: Vec<String> = sources.iter().map(|&source| source.to_owned()).collect();
-        read_all(&sources, fixture.root(), None, &mut empty())
-    };
-    assert_eq!(
-        shown(&all(&["1.json", "2.json"]).unwrap()),
-        "a × x Pass of unknown\na × y Pass of unknown"
-    );
-    insta::assert_snapshot!(all(&["1.json", "1.json"]).unwrap_err(), @r"
-    cannot read results from `1.json`: `a × x` is in `1.json` too
-    sources that are read as one must not overlap
-    ");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::report::words::{age, count, p_value, points, rate};
 const CLASSES: usize = 3;
 
 /// A comparison's verdict as a phrase: `within noise`.
-pub fn sentence(comparison: &Comparison) -> String {
+fn phrase(comparison: &Comparison) -> String {
     match comparison.verdict {
         ComparisonVerdict::Regressed => "regressed".to_owned(),
         ComparisonVerdict::Improved => "improved".to_owned(),
@@ -121,7 +121,9 @@ pub(super) fn comparison_counts(comparison: &Comparison, errored: Option<usize>)
             Level::FirstAttempts => "exact test over first attempts",
             Level::Verdicts => "exact paired test",
         };
-        let seen = test.detectable.map(|drop| {
+        // Where it is too small to tell, the headline has said so.
+        let is_told = comparison.verdict == ComparisonVerdict::Inconclusive;
+        let seen = test.detectable.filter(|_| !is_told).map(|drop| {
             let drop = points(drop);
             format!(
                 "; a drop of {} or more would have shown",
@@ -173,7 +175,7 @@ pub(super) fn provenance(commit: Option<&str>, comparison: Option<&Comparison>) 
 /// `decided` is what the numbers so far are over: where the comparison is over other pairs, that is said.
 fn against_baseline(line: Line, comparison: &Comparison, decided: usize) -> Line {
     let mut line = line;
-    if let Some(delta) = comparison.pass_rate.delta {
+    if let Some(delta) = Compared::of(comparison).delta() {
         line = line.and(format!(", {}", points(delta)));
         if comparison.compared != decided {
             line = line.and(format!(
@@ -184,7 +186,7 @@ fn against_baseline(line: Line, comparison: &Comparison, decided: usize) -> Line
         }
     }
     line = line.and(" against ").and_name(baseline_name(comparison));
-    line = line.and(format!(" · {}", sentence(comparison)));
+    line = line.and(format!(" · {}", phrase(comparison)));
     let fresh: Vec<bool> = comparison
         .flips
         .pass_to_fail

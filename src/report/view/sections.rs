@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::{Line, MOST_ROWS, Section, Table, Tone, Topic, headline};
+use super::{Compared, Line, MOST_ROWS, Section, Table, Tone, Topic, headline};
 use crate::model::comparison::{Flip, Group};
 use crate::model::summary::GateResult;
 use crate::model::{AttemptRecord, Comparison, Outcome, PairSummary, Summary, Verdict};
@@ -312,13 +312,18 @@ fn first_failure(pair: &PairSummary) -> Line {
 }
 
 fn group_row(group: &Group) -> Vec<Line> {
+    let compared = Compared {
+        baseline: group.passed_baseline,
+        current: group.passed_current,
+        of: group.compared,
+    };
     let own = |text: Option<String>| Line::own(text.unwrap_or_else(|| "n/a".to_owned()));
     vec![
         Line::name(&group.value),
         Line::own(group.compared.to_string()),
         own(rate(group.passed_baseline, group.compared)),
         own(rate(group.passed_current, group.compared)),
-        own(group.delta.map(points)),
+        own(compared.delta().map(points)),
         Line::own(group.pass_to_fail.to_string()),
         Line::own(group.fail_to_pass.to_string()),
         own(group.p_adjusted.map(p_number)),

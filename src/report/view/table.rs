@@ -14,19 +14,19 @@ pub(super) fn of_summary(summary: &Summary, comparison: Option<&Comparison>) -> 
     let compared = comparison.map(Compared::of).filter(|compared| compared.of > 0);
     let name = format!("pass rate{}", decided_by(summary));
     let whole = fraction(totals.passed, decided);
-    match (compared, comparison) {
-        (Some(compared), Some(comparison)) if compared.of == decided => {
-            rows.push(pass_rates(name, compared, comparison));
+    match compared {
+        Some(compared) if compared.of == decided => {
+            rows.push(pass_rates(name, compared));
         }
-        (Some(compared), Some(comparison)) => {
+        Some(compared) => {
             let over = format!(
                 "{name}, {}",
                 count(compared.of, "pair compared", "pairs compared")
             );
-            rows.push(pass_rates(over, compared, comparison));
+            rows.push(pass_rates(over, compared));
             rows.extend(whole.map(|whole| row(format!("{name}, this run's pairs"), None, whole, None)));
         }
-        _ => rows.extend(whole.map(|whole| row(name, None, whole, None))),
+        None => rows.extend(whole.map(|whole| row(name, None, whole, None))),
     }
     let attempts = &totals.attempts;
     if summary.run.runs > 1 && decided > 0 {
@@ -53,7 +53,7 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Table {
     let mut rows = Vec::new();
     let compared = Compared::of(comparison);
     if compared.of > 0 {
-        rows.push(pass_rates("pass rate".to_owned(), compared, comparison));
+        rows.push(pass_rates("pass rate".to_owned(), compared));
     }
     let (baseline, current) = (&comparison.baseline, &comparison.current);
     if let Some(seconds) = current.wall_seconds {
@@ -122,9 +122,9 @@ fn row(
     [Some(name.into()), baseline, Some(current), change]
 }
 
-fn pass_rates(name: String, compared: Compared, comparison: &Comparison) -> [Option<String>; 4] {
+fn pass_rates(name: String, compared: Compared) -> [Option<String>; 4] {
     let current = fraction(compared.current, compared.of).unwrap_or_default();
-    let change = comparison.pass_rate.delta.map(points);
+    let change = compared.delta().map(points);
     row(name, fraction(compared.baseline, compared.of), current, change)
 }
 
