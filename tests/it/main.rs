@@ -1,4 +1,4 @@
 //! The integration tests.
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod local;
