@@ -259,11 +259,12 @@ fn run_entries(path: &Utf8Path) -> Result<Vec<Utf8PathBuf>, StoreError> {
 
 fn remove(path: &Utf8Path) -> Result<(), StoreError> {
     let is_dir = fs::symlink_metadata(path)?.is_dir();
-    Ok(if is_dir {
+    if is_dir {
         fs::remove_dir_all(path)?
     } else {
         fs::remove_file(path)?
-    })
+    }
+    Ok(())
 }
 
 fn move_earlier_try(path: &Utf8Path, earlier: u32) -> Result<(), StoreError> {

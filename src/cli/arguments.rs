@@ -19,7 +19,7 @@ pub(super) enum Subcommand {
     Plan(PlanArguments),
     /// Run the suite, decide each pair, compare with the baseline
     #[command(after_help = EXIT_CODES)]
-    Run(Box<RunArguments>),
+    Run(RunArguments),
     /// Compare two sets of results that exist already
     #[command(after_help = EXIT_CODES)]
     Compare(CompareArguments),

@@ -63,7 +63,7 @@ pub struct LocalOptions {
 }
 
 /// Sandboxes on this machine. Whatever it made is removed when it and all its sandboxes are dropped; sandboxes are
-/// stopped before that.
+/// stopped before that. A run has one such engine: its directory is named after the run.
 #[derive(Debug)]
 pub struct LocalBackend {
     run: Arc<Run>,

@@ -1,5 +1,7 @@
 //! The local engine, with the real binary as the supervisor.
 
+#![expect(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
+
 mod processes;
 mod workspaces;
 

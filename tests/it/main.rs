@@ -1,8 +1,13 @@
 //! The integration tests: one binary, so that it links once.
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test that cannot go on fails"
+)]
 
 mod docs;
 mod layers;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod local;
 mod run;
 mod schemas;

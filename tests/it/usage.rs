@@ -31,7 +31,11 @@ fn a_wrong_key_is_answered_with_file_line_and_the_nearest_known_one() {
             &["evalwave.yml:4:3", "attempt.comand", "`command`"],
         ),
         ("version: 1\n", "version: 2\n", &["evalwave.yml", "version", "1"]),
-        ("attempt:\n", "runs: 0\nattempt:\n", &["evalwave.yml:3:", "`runs`", "0"]),
+        (
+            "attempt:\n",
+            "runs: 0\nattempt:\n",
+            &["evalwave.yml:3:", "`runs`", "0"],
+        ),
         ("attempt:\n", "runs: many\nattempt:\n", &["runs", "many"]),
         (
             "attempt:\n",

@@ -161,7 +161,8 @@ fn symlink(target: &std::path::Path, at: &Utf8Path) -> io::Result<()> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
     use std::sync::atomic::AtomicBool;

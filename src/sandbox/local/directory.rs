@@ -50,6 +50,12 @@ impl RunDirectory {
         }
     }
 
+    /// Removes it unless something is in it.
+    #[cfg(target_os = "linux")]
+    pub(super) fn remove_if_empty(&self) {
+        let _ = fs_err::remove_dir(&self.path);
+    }
+
     /// Removes it with all that is left in it.
     pub(super) fn remove(&self) -> io::Result<()> {
         remove_tree(&self.path)
@@ -135,7 +141,8 @@ fn make_writable(path: &Utf8Path) {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
@@ -181,7 +188,7 @@ mod tests {
         fs_err::create_dir_all(&inner).unwrap();
         fs_err::write(inner.join("file"), "x").unwrap();
         for path in [inner.as_path(), &root.join("tree/outer")] {
-            fs_err::set_permissions(path, std::fs::Permissions::from_mode(0)).unwrap();
+            fs_err::set_permissions(path, std::fs::Permissions::from_mode(0o000)).unwrap();
         }
         // Root may remove it as it is; this is what anybody else needs.
         make_writable(&root.join("tree"));

@@ -84,15 +84,17 @@ impl Processes {
 
         let streams = (child.stdout().take(), child.stderr().take());
         let pumped = async { tokio::join!(pump(streams.0, output), pump(streams.1, output)) };
-        let mut pumped = std::pin::pin!(pumped);
-        // The process itself, where the job's own wait is for all of its processes.
-        let mut waiting = std::pin::pin!(async { child.inner_mut().wait().await });
-        let status = tokio::select! {
-            status = &mut waiting => {
-                let _ = tokio::time::timeout(OUTPUT_LINGER, &mut pumped).await;
-                status
+        let status = {
+            let mut pumped = std::pin::pin!(pumped);
+            // The process itself, where the job's own wait is for all of its processes.
+            let mut waiting = std::pin::pin!(child.inner_mut().wait());
+            tokio::select! {
+                status = &mut waiting => {
+                    let _ = tokio::time::timeout(OUTPUT_LINGER, &mut pumped).await;
+                    status
+                }
+                _ = &mut pumped => waiting.await,
             }
-            _ = &mut pumped => waiting.await,
         };
         let status = status.map_err(|error| SandboxError::io("cannot learn how the command ended", error))?;
         if launch.keep {

@@ -39,7 +39,8 @@ impl Overlay {
             mount_over(&directory.join("base"), &directory.join("sandbox"))?;
             unmount_at(&directory.join("sandbox/workspace"))
         });
-        let removed = run.remove();
+        let removed = remove_tree(&directory);
+        run.remove_if_empty();
         tried.and(removed).map_err(refused)?;
         Ok(Self::default())
     }

@@ -222,5 +222,6 @@ fn is_absence(error: &io::Error) -> bool {
     )
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests;

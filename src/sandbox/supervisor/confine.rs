@@ -55,7 +55,11 @@ pub(super) fn this_thread(confinement: &Confinement) -> io::Result<Vec<String>> 
         }
         _ => ABI::Unsupported,
     };
-    Ok(words(confinement, abi, rustix::process::geteuid().is_root()))
+    let mut words = words(confinement, abi, rustix::process::geteuid().is_root());
+    if status.no_new_privs {
+        words.push("no new privileges: `sudo` does not work".to_owned());
+    }
+    Ok(words)
 }
 
 fn words(confinement: &Confinement, abi: ABI, root: bool) -> Vec<String> {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rustix::io::Errno;
-use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, kill_process};
+use rustix::process::{DumpableBehavior, Pid, WaitOptions};
 
 use super::{Ended, Invocation, Report, Start, confine, release_output, send, set_limits, start, tree};
 
@@ -37,9 +37,7 @@ pub(super) fn supervise(invocation: &Invocation) -> io::Result<()> {
             return Ok(());
         }
     };
-    thread::Builder::new()
-        .stack_size(STACK)
-        .spawn(move || kill_on_close(child))?;
+    thread::Builder::new().stack_size(STACK).spawn(kill_on_close)?;
 
     let status = wait_for(child)?;
     let mut ended = Ended::new(status, 0);
@@ -76,12 +74,10 @@ fn start_confined(invocation: &Invocation) -> io::Result<(Start, Vec<String>)> {
     })
 }
 
-/// Kills the command with everything below it as soon as the link closes; the main thread, woken by the first death,
-/// sees to the rest.
-fn kill_on_close(child: Pid) {
+/// Kills everything as soon as the link closes; the main thread, woken by the first death, sees to the rest.
+fn kill_on_close() {
     super::wait_for_close(io::stdin().as_fd());
     CLOSED.store(true, Ordering::SeqCst);
-    let _ = kill_process(child, Signal::KILL);
     let mut known = HashSet::new();
     while tree::strike(&mut known).killed > 0 {}
 }

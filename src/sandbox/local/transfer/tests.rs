@@ -80,15 +80,26 @@ fn what_is_not_there_is_none_and_no_failure() {
     symlink("loop", root.join("loop")).unwrap();
     assert_eq!(packed(&root, "dangling"), None);
     assert_eq!(packed(&root, "loop/x"), None);
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        root.join("pipe").as_str(),
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::RWXU,
+    let _socket = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
+    assert_eq!(packed(&root, "socket"), None);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pipe_is_not_waited_for() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    let (_temporary, root) = workspace();
+    mknodat(
+        CWD,
+        root.join("results/pipe").as_str(),
+        FileType::Fifo,
+        Mode::RWXU,
         0,
     )
     .unwrap();
-    assert_eq!(packed(&root, "pipe"), None);
+    assert_eq!(packed(&root, "results/pipe"), None);
+    assert!(!packed(&root, "results").unwrap().contains_key("results/pipe"));
 }
 
 #[test]
@@ -140,7 +151,7 @@ fn long_and_unreadable_files_are_packed() {
     let file = root.join("deep").join(&long);
     fs_err::create_dir_all(file.parent().unwrap()).unwrap();
     fs_err::write(&file, "deep").unwrap();
-    fs_err::set_permissions(&file, std::fs::Permissions::from_mode(0)).unwrap();
+    fs_err::set_permissions(&file, std::fs::Permissions::from_mode(0o000)).unwrap();
     assert_eq!(packed(&root, "deep").unwrap()[&format!("deep/{long}")], "deep");
 }
 
