@@ -3,6 +3,22 @@
 //! The modules in reading order, lowest first. A module uses only modules above it; `ARCHITECTURE.md` has the order
 //! and a test keeps it.
 
+//!
+//! ```
+//! use evalwave::compare::{Options, compare};
+//! use evalwave::model::comparison::ComparisonVerdict;
+//! use evalwave::results::parse;
+//!
+//! let before = br#"[{"experiment": "agent", "eval": "task", "passed": true}]"#;
+//! let now = br#"[{"experiment": "agent", "eval": "task", "passed": false}]"#;
+//! let options = Options { alpha: 0.05, margin: 0.10, group_by: None, now: None };
+//! let comparison = compare(&parse("before", before, None)?, &parse("now", now, None)?, &options);
+//! assert_eq!(comparison.flips.pass_to_fail.len(), 1);
+//! // One pair is no evidence of anything.
+//! assert_eq!(comparison.verdict, ComparisonVerdict::Inconclusive);
+//! # Ok::<(), evalwave::results::ResultsError>(())
+//! ```
+
 pub mod model;
 
 pub mod aggregate;

@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
     let suite = Suite::read(&arguments.selection, &more, context)?;
     let plan = suite.plan(&arguments.selection)?;
     let secrets = secrets(&suite.config, context)?;
-    let baseline = baseline(&suite)?;
+    let baseline = baseline(&suite, arguments, context)?;
     let started_at = context::now();
     let run_id = context::new_run_id(started_at);
     let output = Output::of(arguments, &run_id, context);
@@ -146,7 +146,11 @@ fn secrets(config: &Config, context: &Context) -> Result<Vec<(String, String)>, 
 }
 
 /// Read before the run, so that a broken baseline costs nothing.
-fn baseline(suite: &Suite) -> Result<Result<ResultSet, String>, Failure> {
+fn baseline(
+    suite: &Suite,
+    arguments: &RunArguments,
+    context: &Context,
+) -> Result<Result<ResultSet, String>, Failure> {
     match &suite.config.baseline {
         BaselineConfig::None => Ok(Err("no baseline was asked for".to_owned())),
         BaselineConfig::Auto => Ok(Err(

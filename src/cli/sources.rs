@@ -84,8 +84,13 @@ fn globs(lists: &[Globs]) -> Vec<String> {
 }
 
 fn given(selection: &SelectionArguments, more: &[(Setting, Option<&str>)], context: &Context) -> Given {
+    // A path in a flag starts where the user is, one in the file where the file is.
+    let pairs = selection.pairs.as_deref().map(|pairs| match pairs {
+        "-" => pairs.to_owned(),
+        path => context.absolute(Utf8Path::new(path)).into_string(),
+    });
     let flags = [
-        (settings::PAIRS, selection.pairs.as_deref()),
+        (settings::PAIRS, pairs.as_deref()),
         (settings::PAIRS_JSON, selection.pairs_json.as_deref()),
         (settings::RUNS, selection.runs.as_deref()),
         (settings::STRATEGY, selection.strategy.as_deref()),

@@ -30,7 +30,7 @@ pub enum ReadingVerdict {
     },
 }
 
-/// A result that was read: what it decides, and the document itself.
+/// A result that was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
     /// Passed, failed, or an error.
@@ -47,6 +47,4 @@ pub struct Reading {
     pub error: Option<String>,
     /// The harness says that a provider throttled it.
     pub throttled: bool,
-    /// The harness's document, every key kept in value and order; `None` where there is none (`exit-code`).
-    pub document: Option<serde_json::Value>,
 }

@@ -17,7 +17,6 @@ fn reading(verdict: ReadingVerdict) -> Reading {
         seconds: None,
         error: None,
         throttled: false,
-        document: None,
     }
 }
 

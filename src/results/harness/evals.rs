@@ -32,7 +32,7 @@ pub(super) fn parse(text: &str) -> Result<Map<String, Value>, BadJson> {
 }
 
 /// `passed` alone decides: absent is failed, and anything but true or false is no result. What else cannot be read is
-/// left out of the reading and stays in the document, for a grade is never lost to the words around it.
+/// left out of the reading, for a grade is never lost to the words around it.
 pub(super) fn read(document: Map<String, Value>) -> Result<Reading, ReadError> {
     let verdict = match document.get("passed") {
         Some(Value::Bool(true)) => ReadingVerdict::Passed,
@@ -49,7 +49,6 @@ pub(super) fn read(document: Map<String, Value>) -> Result<Reading, ReadError> {
             .find_map(|(name, units)| Some(amount(document.get(*name)?)? / units)),
         error: error(document.get("error")),
         throttled: document.get("throttled") == Some(&Value::Bool(true)),
-        document: Some(Value::Object(document)),
     })
 }
 
