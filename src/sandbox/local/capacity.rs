@@ -48,9 +48,13 @@ fn at_least_one(value: u64) -> usize {
     usize::try_from(value).unwrap_or(usize::MAX).max(1)
 }
 
-/// Decimal units, as in `evalwave.yml`.
+/// Decimal units, as in `evalwave.yml`: `256 MB`, `15.2 GB`.
 fn size(bytes: u64) -> String {
-    bytesize::ByteSize::b(bytes).display().si().to_string()
+    bytesize::ByteSize::b(bytes)
+        .display()
+        .si()
+        .to_string()
+        .replace(".0 ", " ")
 }
 
 /// Raises this process's limit on open files as far as it may go. Returns what the limit was, for those it starts,
@@ -127,7 +131,7 @@ mod tests {
         };
         let running = capacity(machine, 256_000_000).running.unwrap();
         assert_eq!(running.value, 59);
-        assert_eq!(running.reason, "15.2 GB of memory at 256.0 MB an attempt");
+        assert_eq!(running.reason, "15.2 GB of memory at 256 MB an attempt");
     }
 
     #[test]
