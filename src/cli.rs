@@ -1,8 +1,11 @@
 //! The commands: the only module that reads the environment, wires the others together, and prints.
 
 mod arguments;
+mod baseline;
 mod compare;
 mod context;
+mod job;
+mod output;
 mod plan;
 mod progress;
 mod recorder;

@@ -2,32 +2,28 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, anyhow};
-use camino::{Utf8Path, Utf8PathBuf};
+use anyhow::Context as _;
+use camino::Utf8PathBuf;
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::{RunArguments, TextOrJson};
+use super::baseline::Baseline;
 use super::context::{self, Context};
+use super::output::Output;
 use super::progress::Progress;
 use super::recorder::Recording;
-use super::sources::{Suite, read_results};
-use super::{Failure, json, print, tell};
+use super::sources::Suite;
+use super::{Failure, job, json, print, tell};
 use crate::aggregate::Facts;
 use crate::compare::gates::{self, GateFacts};
 use crate::compare::{self, Options};
-use crate::config::settings;
-use crate::config::{BaselineConfig, Config, SandboxConfig, SecretConfig};
-use crate::model::{ExitCode, Gate, ResultSet, Run, RunPlan, Summary};
-use crate::redact::{MIN_SECRET, Redactor};
+use crate::config::{Config, SandboxConfig, settings};
+use crate::model::{ExitCode, Gate, ResultSet, Run, Summary};
 use crate::runner::{self, Job};
+use crate::sandbox::Backend;
 use crate::sandbox::local::{LocalBackend, LocalOptions, harden_self};
-use crate::sandbox::{Backend, Workspace};
-use crate::schedule::Pace;
 use crate::store::{self, RunDir};
-use crate::{aggregate, catalog, report};
-
-/// Where runs go that are not told where.
-const OUTPUT_ROOT: &str = "evalwave-out";
+use crate::{aggregate, report};
 
 pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCode, Failure> {
     let more = [
@@ -36,12 +32,10 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
     ];
     let suite = Suite::read(&arguments.selection, &more, context)?;
     let plan = suite.plan(&arguments.selection)?;
-    let secrets = secrets(&suite.config, context)?;
-    let baseline = baseline(&suite, arguments, context)?;
+    let baseline = Baseline::read(&suite, arguments, context)?;
     let started_at = context::now();
-    let run_id = context::new_run_id(started_at);
-    let output = Output::of(arguments, &run_id, context);
-    let job = job(&suite, plan, secrets, run_id, started_at, &output, context)?;
+    let output = Output::of(arguments, context::new_run_id(started_at), context);
+    let job = job::job(&suite, plan, started_at, &output, context)?;
     harden_self();
     let backend = backend(&suite, &job, context)?;
     let directory = RunDir::create(
@@ -59,8 +53,8 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
         progress: Progress::new(job.plan.attempts()),
     });
     let run = drive(Arc::new(job), backend, &recording)?;
-    let skipped =
-        arguments.selection.changed_since.is_some() && run.plan.pairs.is_empty() && run.plan.selection.of > 0;
+    // A suite with pairs of which none is selected: nothing has changed, or the shard is an empty one.
+    let skipped = run.plan.pairs.is_empty() && run.plan.selection.of > 0;
     let (summary, exit) = conclude(&run, &suite.config, baseline, skipped);
     keep(&recording.directory, &summary)?;
     print(&match arguments.format {
@@ -69,137 +63,6 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
     })?;
     tell(&format!("results in {}", output.shown));
     Ok(exit)
-}
-
-/// Where the run is written.
-struct Output {
-    directory: Utf8PathBuf,
-    /// As the user would type it.
-    shown: Utf8PathBuf,
-    /// The link to the newest run, where evalwave named the directory itself.
-    latest: Option<Utf8PathBuf>,
-}
-
-impl Output {
-    fn of(arguments: &RunArguments, run_id: &str, context: &Context) -> Self {
-        match &arguments.output_dir {
-            Some(named) => Self {
-                directory: context.absolute(named),
-                shown: named.clone(),
-                latest: None,
-            },
-            None => {
-                let shown = Utf8Path::new(OUTPUT_ROOT).join(run_id);
-                let latest = context.current_dir.join(OUTPUT_ROOT).join("latest");
-                Self {
-                    directory: context.absolute(&shown),
-                    shown,
-                    latest: Some(latest),
-                }
-            }
-        }
-    }
-
-    fn point_latest(&self) {
-        if let Some(latest) = &self.latest
-            && let Err(error) = store::point_latest(&self.directory, latest)
-        {
-            tell(&format!("notice: {:#}", anyhow::Error::from(error)));
-        }
-    }
-
-    /// What no sandbox receives.
-    fn roots(&self) -> Vec<Utf8PathBuf> {
-        let root = self.latest.as_ref().and_then(|latest| latest.parent());
-        std::iter::once(self.directory.clone())
-            .chain(root.map(Utf8Path::to_owned))
-            .collect()
-    }
-}
-
-/// The secrets that are set; a missing one is said before anything is spent.
-fn secrets(config: &Config, context: &Context) -> Result<Vec<(String, String)>, Failure> {
-    let mut found = Vec::new();
-    let mut missing = Vec::new();
-    for SecretConfig { name, optional } in &config.attempt.secrets {
-        match context.variable(name) {
-            Some(value) => {
-                if value.len() < MIN_SECRET {
-                    tell(&format!(
-                        "warning: the secret `{name}` is shorter than {MIN_SECRET} characters: it cannot be taken out of logs"
-                    ));
-                }
-                found.push((name.clone(), value.to_owned()));
-            }
-            None if *optional => {}
-            None => missing.push(format!("`{name}`")),
-        }
-    }
-    if missing.is_empty() {
-        return Ok(found);
-    }
-    Err(anyhow!(
-        "missing in the environment: {} (attempt.secrets)\nset it, or mark it `optional: true`",
-        missing.join(", ")
-    )
-    .into())
-}
-
-/// Read before the run, so that a broken baseline costs nothing.
-fn baseline(
-    suite: &Suite,
-    arguments: &RunArguments,
-    context: &Context,
-) -> Result<Result<ResultSet, String>, Failure> {
-    match &suite.config.baseline {
-        BaselineConfig::None => Ok(Err("no baseline was asked for".to_owned())),
-        BaselineConfig::Auto => Ok(Err(
-            "no baseline: name one with `baseline` or --baseline".to_owned()
-        )),
-        BaselineConfig::Sources(sources) => {
-            // Recorded verdicts stand; attempts that are known one by one are decided as this run's are.
-            let policy = Some(suite.config.policy);
-            Ok(Ok(
-                read_results(sources, &suite.root, policy).context("cannot read the baseline")?
-            ))
-        }
-    }
-}
-
-fn job(
-    suite: &Suite,
-    plan: RunPlan,
-    secrets: Vec<(String, String)>,
-    run_id: String,
-    started_at: jiff::Timestamp,
-    output: &Output,
-    context: &Context,
-) -> Result<Job, Failure> {
-    let config = &suite.config;
-    let env = config.attempt.env_from.iter().filter_map(|name| {
-        context
-            .environment
-            .get(name)
-            .map(|value| (name.clone(), value.clone()))
-    });
-    let files = catalog::workspace_files(&suite.root, &config.attempt.upload, &output.roots())?;
-    Ok(Job {
-        run_id,
-        started_at,
-        commit: catalog::commit(&suite.root),
-        redactor: Redactor::new(secrets.iter().map(|(_, value)| value.as_str())),
-        env: env.collect(),
-        secrets,
-        rules: runner::rules(config),
-        pace: Pace::new(plan.strategy, plan.on_pass)?,
-        retry: config.retry,
-        workspace: Workspace {
-            root: suite.root.clone(),
-            files,
-        },
-        attempt: config.attempt.clone(),
-        plan,
-    })
 }
 
 fn backend(suite: &Suite, job: &Job, context: &Context) -> Result<Arc<dyn Backend>, Failure> {
@@ -255,15 +118,10 @@ async fn cancel_on_signal(cancel: CancellationToken) {
     cancel.cancel();
 }
 
-fn conclude(
-    run: &Run,
-    config: &Config,
-    baseline: Result<ResultSet, String>,
-    skipped: bool,
-) -> (Summary, ExitCode) {
+fn conclude(run: &Run, config: &Config, baseline: Baseline, skipped: bool) -> (Summary, ExitCode) {
     let mut summary = aggregate::summarize(run);
     match baseline {
-        Ok(baseline) => {
+        Baseline::Known(baseline) => {
             let options = Options {
                 alpha: config.compare.alpha,
                 margin: config.compare.margin,
@@ -273,7 +131,7 @@ fn conclude(
             let current = ResultSet::of_summary("this run", &summary);
             summary.comparison = Some(compare::compare(&baseline, &current, &options));
         }
-        Err(why) => summary.notices.push(why),
+        Baseline::None(why) => summary.notices.push(why.to_owned()),
     }
     summary.gates = gates::evaluate(
         &config.fail_on,

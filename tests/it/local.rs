@@ -163,12 +163,6 @@ fn read(path: &Utf8Path) -> String {
     fs_err::read_to_string(path).unwrap()
 }
 
-#[expect(clippy::print_stderr, reason = "a test that is not run must say so")]
 fn skipped(why: &str) {
     eprintln!("skipped: {why}");
-}
-
-#[expect(clippy::print_stdout, reason = "how a test's helper process speaks to it")]
-fn tell(what: &str) {
-    println!("{what}");
 }

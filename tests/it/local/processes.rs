@@ -8,7 +8,9 @@ use evalwave::model::ErrorClass;
 use evalwave::sandbox::{Command, Exit};
 use tokio::sync::mpsc;
 
-use super::{Bench, PATIENCE, argv, marked, run, sh, shell, skipped, start, tell, wait_for_end};
+use crate::support::Suite;
+
+use super::{Bench, PATIENCE, argv, marked, run, sh, shell, skipped, start, wait_for_end};
 
 /// Six ways to leave a process behind, then the word `ready`.
 const LEAVE: &str = "
@@ -383,62 +385,28 @@ async fn an_unconfined_command_is_called_that() {
 }
 
 /// Not a test: the process that the next one kills. It starts a command that never ends.
-#[tokio::test]
-#[ignore = "started by another test"]
-#[expect(clippy::disallowed_methods, reason = "the test that starts it says where")]
-async fn a_parent_to_be_killed() {
-    let Ok(temporary) = std::env::var("EVALWAVE_TEST_TEMPORARY") else {
-        return;
-    };
-    let mut bench = Bench::new();
-    bench.temporary = temporary.into();
-    let backend = bench.backend();
-    let mut sandbox = start(&backend, "a").await;
-    let (sender, mut receiver) = mpsc::channel(1);
-    let command = with_mark("orphans", &format!("{LEAVE} wait"));
-    tokio::join!(sandbox.exec(&command, &sender), async {
-        receiver.recv().await.unwrap();
-        fs_err::write(bench.temporary.join("ready"), "").unwrap();
-        tell("the command runs");
-    })
-    .0
-    .unwrap();
-}
-
-#[tokio::test]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a process that can be killed has to be another one"
-)]
-async fn nothing_survives_when_evalwave_itself_is_killed() {
-    use tokio::io::{AsyncBufReadExt as _, BufReader};
-
-    let bench = Bench::new();
-    let mut parent = tokio::process::Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--ignored",
-            "--exact",
-            "--nocapture",
-            "local::processes::a_parent_to_be_killed",
-        ])
-        .env("EVALWAVE_TEST_TEMPORARY", &bench.temporary)
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
+#[test]
+fn nothing_survives_when_evalwave_itself_is_killed() {
+    let attempt = "format: exit-code\nenv: { MARK: orphans }\nenv-from: [READY]";
+    let suite = Suite::scripted("a/one", attempt, "", &format!("{LEAVE} touch \"$READY\"; wait"));
+    let ready = suite.path().join("ready");
+    let mut killed = std::process::Command::new(env!("CARGO_BIN_EXE_evalwave"))
+        .args(["run", "-o", "out"])
+        .current_dir(suite.path())
+        .env("READY", &ready)
+        .env("TMPDIR", suite.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(parent.stdout.take().unwrap()).lines();
-    while !bench.temporary.join("ready").exists() {
-        lines
-            .next_line()
-            .await
-            .unwrap()
-            .expect("the parent starts its command");
+    while !ready.exists() {
+        assert!(killed.try_wait().unwrap().is_none(), "the run ended early");
+        std::thread::yield_now();
     }
     let orphans = marked("orphans");
     assert!(orphans.len() >= 7, "{orphans:?}");
-    parent.kill().await.unwrap();
-    tokio::task::spawn_blocking(move || orphans.into_iter().for_each(wait_for_end))
-        .await
-        .unwrap();
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    orphans.into_iter().for_each(wait_for_end);
     assert_eq!(marked("orphans"), [0; 0]);
 }

@@ -1,0 +1,63 @@
+//! Where a run is written.
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use super::arguments::RunArguments;
+use super::context::Context;
+use super::tell;
+use crate::store;
+
+/// Where runs go that are not told where.
+const OUTPUT_ROOT: &str = "evalwave-out";
+
+/// Where the run is written.
+pub(super) struct Output {
+    /// Unique name of the run.
+    pub(super) run_id: String,
+    pub(super) directory: Utf8PathBuf,
+    /// As the user would type it.
+    pub(super) shown: Utf8PathBuf,
+    /// The link to the newest run, where evalwave named the directory itself.
+    latest: Option<Utf8PathBuf>,
+}
+
+impl Output {
+    /// Where the arguments say, or in a directory of the run's own.
+    pub(super) fn of(arguments: &RunArguments, run_id: String, context: &Context) -> Self {
+        match &arguments.output_dir {
+            Some(named) => Self {
+                run_id,
+                directory: context.absolute(named),
+                shown: named.clone(),
+                latest: None,
+            },
+            None => {
+                let shown = Utf8Path::new(OUTPUT_ROOT).join(&run_id);
+                let latest = context.current_dir.join(OUTPUT_ROOT).join("latest");
+                Self {
+                    run_id,
+                    directory: context.absolute(&shown),
+                    shown,
+                    latest: Some(latest),
+                }
+            }
+        }
+    }
+
+    /// Points at the newest run.
+    pub(super) fn point_latest(&self) {
+        if let Some(latest) = &self.latest
+            && let Err(error) = store::point_latest(&self.directory, latest)
+        {
+            tell(&format!("notice: {:#}", anyhow::Error::from(error)));
+        }
+    }
+
+    /// What no sandbox receives.
+    pub(super) fn roots(&self) -> Vec<Utf8PathBuf> {
+        let root = self.latest.as_ref().and_then(|latest| latest.parent());
+        std::iter::once(self.directory.clone())
+            .chain(root.map(Utf8Path::to_owned))
+            .collect()
+    }
+}
