@@ -305,6 +305,22 @@ impl Default for CompareConfig {
 pub struct ReportConfig {
     /// A label for the breakdown; experiments always have one.
     pub group_by: Option<String>,
+    /// When the action keeps a comment on the pull request.
+    pub comment: CommentMode,
+}
+
+/// `report.comment`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CommentMode {
+    /// For every run, from its start.
+    #[default]
+    Always,
+    /// When a verdict changed.
+    Changes,
+    /// When a gate failed, or some pair has no result.
+    Failures,
+    /// For none.
+    Never,
 }
 
 #[cfg(test)]

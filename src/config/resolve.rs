@@ -9,13 +9,13 @@ mod unbuilt;
 use super::check::{check_gates, check_sources};
 use super::error::{ConfigError, Origin};
 use super::file::sandbox::{Home, Kind, Landlock, Local, Network, Sandbox, Workspace};
-use super::file::{Compare, Concurrency, Confirm, File, Parsed, Retry, Runs};
+use super::file::{Comment, Compare, Concurrency, Confirm, File, Parsed, Retry, Runs};
 use super::problem::{KeyPath, Problem};
 use super::settings::{self, Found, Given, Level};
 use super::value::{FromText, GateText, LabelName, OneWave, SourceText};
 use super::{
-    BaselineConfig, CompareConfig, ComparisonConfig, Config, HomeMode, LandlockMode, LocalConfig,
-    NetworkMode, ReportConfig, RetryConfig, SandboxConfig, WantedConcurrency, WorkspaceMode,
+    BaselineConfig, CommentMode, CompareConfig, ComparisonConfig, Config, HomeMode, LandlockMode,
+    LocalConfig, NetworkMode, ReportConfig, RetryConfig, SandboxConfig, WantedConcurrency, WorkspaceMode,
 };
 use crate::model::{Gate, Policy, Produces, Strategy};
 
@@ -211,11 +211,19 @@ fn fail_on(file: Option<&File>, given: &Given) -> Result<Vec<Gate>, ConfigError>
 }
 
 fn report(file: Option<&File>, given: &Given) -> Result<ReportConfig, ConfigError> {
-    let written = file
-        .and_then(|file| file.report.as_ref())
-        .and_then(|report| report.group_by.clone());
+    let written = file.and_then(|file| file.report.as_ref());
+    let group_by = written.and_then(|report| report.group_by.clone());
+    let comment = written
+        .and_then(|report| report.comment)
+        .map(|comment| match comment {
+            Comment::Always => CommentMode::Always,
+            Comment::Changes => CommentMode::Changes,
+            Comment::Failures => CommentMode::Failures,
+            Comment::Never => CommentMode::Never,
+        });
     Ok(ReportConfig {
-        group_by: pick(given, &settings::GROUP_BY, written)?.map(|label: LabelName| label.0),
+        group_by: pick(given, &settings::GROUP_BY, group_by)?.map(|label: LabelName| label.0),
+        comment: pick(given, &settings::COMMENT, comment)?.unwrap_or_default(),
     })
 }
 

@@ -83,7 +83,10 @@ fn config(command: &str) -> Config {
         baseline: BaselineConfig::Auto,
         fail_on: Vec::new(),
         compare: CompareConfig::default(),
-        report: ReportConfig { group_by: None },
+        report: ReportConfig {
+            group_by: None,
+            comment: crate::config::CommentMode::Never,
+        },
     }
 }
 

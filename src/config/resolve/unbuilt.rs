@@ -127,12 +127,9 @@ fn refuse_baseline(
     }
 }
 
-/// Sources that only GitHub, or a second arm of the run, could give.
+/// Sources that a release, or a second arm of the run, could give.
 fn to_come(source: &str) -> bool {
-    matches!(source, "measure" | "latest-release")
-        || ["artifact:", "run:", "ref:"]
-            .iter()
-            .any(|kind| source.starts_with(kind))
+    matches!(source, "measure" | "latest-release") || source.starts_with("ref:")
 }
 
 fn format_to_come(format: ResultFormat) -> Option<&'static str> {
