@@ -33,6 +33,7 @@ pub mod plan;
 pub mod report;
 
 pub mod catalog;
+pub mod github;
 pub mod results;
 pub mod sandbox;
 pub mod store;
