@@ -6,6 +6,8 @@ pub mod baseline;
 mod client;
 pub mod comment;
 mod error;
+pub mod event;
+pub mod log;
 pub mod pull_request;
 
 use std::fmt;
