@@ -1,9 +1,11 @@
 //! The commands: the only module that reads the environment, wires the others together, and prints.
 
+mod action;
 mod arguments;
 mod baseline;
 mod compare;
 mod context;
+mod execution;
 mod job;
 mod output;
 mod plan;
@@ -19,6 +21,7 @@ use std::io::Write as _;
 use clap::Parser as _;
 
 use crate::model::ExitCode;
+use crate::github::log;
 use crate::report;
 use arguments::{Arguments, Subcommand};
 use context::Context;
@@ -60,7 +63,7 @@ pub fn run() -> ExitCode {
     match done {
         Ok(exit) => exit,
         Err(failure) => {
-            let _ = writeln!(std::io::stderr(), "error: {:#}", failure.error);
+            tell(&format!("error: {:#}", failure.error));
             failure.exit
         }
     }
@@ -72,6 +75,9 @@ fn dispatch(arguments: Arguments, context: &Context) -> Result<ExitCode, Failure
         Subcommand::Run(arguments) => run::run(&arguments, context),
         Subcommand::Compare(arguments) => compare::compare(&arguments, context),
         Subcommand::Report(arguments) => render::report(&arguments, context),
+        Subcommand::Action => Ok(action::action(context)),
+        Subcommand::Comment(arguments) => action::comment(&arguments.directory, context),
+        Subcommand::Cleanup(arguments) => action::cleanup(&arguments.directory, context),
         Subcommand::Schema(arguments) => schema::schema(&arguments),
     }
 }
@@ -93,8 +99,9 @@ fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Tells something besides the result.
+/// Tells something besides the result. Nothing in it commands a terminal or the runner of a workflow.
 fn tell(text: &str) {
+    let lines = text.lines().map(|line| log::line(&report::plain(line)) + "\n");
     // Nobody is left to tell where standard error is gone.
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = std::io::stderr().write_all(lines.collect::<String>().as_bytes());
 }

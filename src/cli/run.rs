@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use anyhow::Context as _;
-use camino::Utf8PathBuf;
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::{RunArguments, TextOrJson};
@@ -13,17 +11,14 @@ use super::output::Output;
 use super::progress::Progress;
 use super::recorder::Recording;
 use super::sources::Suite;
-use super::{Failure, job, json, print, tell};
-use crate::aggregate::Facts;
-use crate::compare::gates::{self, GateFacts};
-use crate::compare::{self, Options};
-use crate::config::{Config, SandboxConfig, settings};
-use crate::model::{ExitCode, Gate, ResultSet, Run, Summary};
+use super::{Failure, execution, job, json, print, tell};
+use crate::config::settings;
+use crate::model::{ExitCode, Run};
+use crate::report;
 use crate::runner::{self, Job};
 use crate::sandbox::Backend;
-use crate::sandbox::local::{LocalBackend, LocalOptions, harden_self};
-use crate::store::{self, RunDir};
-use crate::{aggregate, report};
+use crate::sandbox::local::harden_self;
+use crate::store::RunDir;
 
 pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCode, Failure> {
     let more = [
@@ -32,12 +27,16 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
     ];
     let suite = Suite::read(&arguments.selection, &more, context)?;
     let plan = suite.plan(&arguments.selection)?;
-    let baseline = Baseline::read(&suite, arguments, context)?;
+    let baseline = Baseline::read(&suite, arguments.baseline.is_some(), context)?;
     let started_at = context::now();
-    let output = Output::of(arguments, context::new_run_id(started_at), context);
-    let job = job::job(&suite, plan, started_at, &output, context)?;
+    let output = Output::of(
+        arguments.output_dir.as_deref(),
+        context::new_run_id(started_at),
+        context,
+    );
+    let job = job::job(&suite, plan, started_at, &output, &[], context)?;
     harden_self();
-    let backend = backend(&suite, &job, context)?;
+    let backend = execution::backend(&suite, &job, context)?;
     let directory = RunDir::create(
         &output.directory,
         arguments.overwrite,
@@ -53,10 +52,8 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
         progress: Progress::new(job.plan.attempts()),
     });
     let run = drive(Arc::new(job), backend, &recording)?;
-    // A suite with pairs of which none is selected: nothing has changed, or the shard is an empty one.
-    let skipped = run.plan.pairs.is_empty() && run.plan.selection.of > 0;
-    let (summary, exit) = conclude(&run, &suite.config, baseline, skipped);
-    keep(&recording.directory, &summary)?;
+    let (summary, exit) = execution::conclude(&run, &suite.config, baseline);
+    execution::keep(&recording.directory, &summary)?;
     print(&match arguments.format {
         TextOrJson::Text => report::text(&summary, context.color),
         TextOrJson::Json => json(&summary)?,
@@ -65,105 +62,14 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
     Ok(exit)
 }
 
-fn backend(suite: &Suite, job: &Job, context: &Context) -> Result<Arc<dyn Backend>, Failure> {
-    let SandboxConfig::Local(local) = &suite.config.sandbox;
-    let options = LocalOptions {
-        run_id: job.run_id.clone(),
-        temporary: context.temp_dir.clone(),
-        program: context.program.clone(),
-        path: context.environment.get("PATH").cloned(),
-        home: context.environment.get("HOME").map(Utf8PathBuf::from),
-        lang: context.environment.get("LANG").cloned(),
-        system: context.system_variables(),
-    };
-    Ok(Arc::new(LocalBackend::new(local, options, &job.workspace.root)?))
-}
-
 /// Runs the plan, SIGINT and SIGTERM cancelling it.
 fn drive(job: Arc<Job>, backend: Arc<dyn Backend>, recording: &Arc<Recording>) -> Result<Run, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the asynchronous runtime")?;
     let cancel = CancellationToken::new();
-    let run = runtime.block_on(async {
-        let watching = tokio::spawn(cancel_on_signal(cancel.clone()));
+    let run = execution::runtime()?.block_on(async {
+        let watching = tokio::spawn(execution::cancel_on_signal(cancel.clone()));
         let run = runner::run(job, backend, Arc::clone(recording) as _, cancel).await;
         watching.abort();
         run
     });
     Ok(run)
-}
-
-async fn cancel_on_signal(cancel: CancellationToken) {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let (Ok(mut interrupt), Ok(mut terminate)) =
-            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-        else {
-            tell("warning: signals cannot be watched: an interrupt will lose what runs");
-            return;
-        };
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    }
-    #[cfg(not(unix))]
-    if tokio::signal::ctrl_c().await.is_err() {
-        return;
-    }
-    tell("cancelling: nothing more starts, what runs is stopped");
-    cancel.cancel();
-}
-
-fn conclude(run: &Run, config: &Config, baseline: Baseline, skipped: bool) -> (Summary, ExitCode) {
-    let mut summary = aggregate::summarize(run);
-    match baseline {
-        Baseline::Known(baseline) => {
-            let options = Options {
-                alpha: config.compare.alpha,
-                margin: config.compare.margin,
-                group_by: config.report.group_by.clone(),
-                now: Some(run.started_at),
-            };
-            let current = ResultSet::of_summary("this run", &summary);
-            summary.comparison = Some(compare::compare(&baseline, &current, &options));
-        }
-        Baseline::None(why) => summary.notices.push(why.to_owned()),
-    }
-    summary.gates = gates::evaluate(
-        &config.fail_on,
-        &GateFacts::of_summary(&summary),
-        summary.comparison.as_ref(),
-    );
-    let incomplete = Gate::Incomplete.to_string();
-    let facts = Facts {
-        totals: &summary.totals,
-        cancelled: run.cancelled,
-        skipped,
-        fail_on: &config.fail_on,
-        gate_failed: summary
-            .gates
-            .iter()
-            .any(|gate| gate.failed && gate.gate != incomplete),
-    };
-    let (conclusion, exit) = aggregate::conclude(facts);
-    summary.run.conclusion = conclusion;
-    (summary, exit)
-}
-
-/// Writes the documents of the whole run; what cannot be written is said, and what was printed stands.
-fn keep(directory: &RunDir, summary: &Summary) -> Result<(), Failure> {
-    let documents = [
-        (store::SUMMARY_FILE, json(summary)?),
-        ("report.md", report::markdown(summary, usize::MAX)),
-    ];
-    for (name, text) in documents {
-        if let Err(error) = directory.write(name, &text) {
-            tell(&format!("warning: {:#}", anyhow::Error::from(error)));
-        }
-    }
-    Ok(())
 }

@@ -204,7 +204,7 @@ impl Invocation {
                 .and_then(|attempt| u32::try_from(attempt).ok())
                 .unwrap_or(1),
             workflow: variable("GITHUB_WORKFLOW_REF").and_then(workflow_file),
-            sha: variable("GITHUB_SHA").filter(|sha| payload::is_sha(sha)).map(str::to_owned),
+            sha: variable("GITHUB_SHA").filter(|sha| is_sha(sha)).map(str::to_owned),
             reference: variable("GITHUB_REF").map(str::to_owned),
             actor: variable("GITHUB_ACTOR").unwrap_or_default().to_owned(),
             trigger: Trigger::read(name, &payload)?,
@@ -302,6 +302,11 @@ impl Trigger {
             other => Self::Other(other.to_owned()),
         })
     }
+}
+
+/// Whether it is a commit's whole name.
+pub fn is_sha(text: &str) -> bool {
+    [40, 64].contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// The name of the file in `owner/name/.github/workflows/evals.yml@refs/heads/main`.

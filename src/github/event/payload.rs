@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{EventError, Home, PullRequest, Side, WorkflowRun};
+use super::{EventError, Home, PullRequest, Side, WorkflowRun, is_sha};
 
 /// An event's JSON.
 pub(super) struct Payload<'a> {
@@ -93,9 +93,4 @@ impl<'a> Payload<'a> {
             expected,
         }
     }
-}
-
-/// A commit's whole name.
-pub(super) fn is_sha(text: &str) -> bool {
-    [40, 64].contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
