@@ -9,9 +9,13 @@ mod error;
 pub mod event;
 pub mod log;
 pub mod pull_request;
+mod retry;
+mod zip;
 
 use std::fmt;
 use std::str::FromStr;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 pub use client::{Client, Secret};
 pub use error::{GithubError, Problem};
@@ -60,6 +64,16 @@ impl FromStr for Repository {
             _ => Err(NoRepository(text.to_owned())),
         }
     }
+}
+
+/// Text as one segment of a path, or one value of a query.
+fn segment(text: &str) -> String {
+    const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+        .remove(b'-')
+        .remove(b'_')
+        .remove(b'.')
+        .remove(b'~');
+    utf8_percent_encode(text, RESERVED).to_string()
 }
 
 #[cfg(test)]

@@ -33,10 +33,11 @@ pub mod plan;
 pub mod report;
 
 pub mod catalog;
-pub mod github;
 pub mod results;
 pub mod sandbox;
 pub mod store;
+
+pub mod github;
 
 pub mod runner;
 

@@ -1,9 +1,14 @@
 //! Finds the results that a run is compared with among the artifacts of earlier runs. Compares nothing.
 
+mod ask;
+mod order;
+mod search;
+
 use jiff::Timestamp;
 
 use super::{Client, Repository};
 use crate::model::{Policy, ResultSet};
+pub use search::Candidates;
 
 /// What is looked for, and for whom.
 #[derive(Clone, Debug)]
@@ -104,20 +109,44 @@ pub enum Measured {
 #[derive(Debug)]
 pub enum Search {
     /// There is one.
-    Found {
-        /// Its results; commit, branch, time and page of their run are known.
-        results: ResultSet,
-        /// In words: which run, how far and how old, and why this one.
-        how: String,
-    },
+    Found(Box<Found>),
     /// There is none, which is normal, and why.
     NotFound(String),
     /// Nobody knows whether there is one: the look-up failed, and how, and what to do.
     Failed(String),
 }
 
+/// The results of an earlier run.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The results; commit, branch, time and page of their run are known.
+    pub results: ResultSet,
+    /// In words: which branch, how far from the wanted commit, how old. Names in it come from outside.
+    pub how: String,
+    /// The run.
+    pub run: u64,
+}
+
 /// Looks for the baseline.
 pub async fn find(client: &Client, wanted: &Wanted) -> Search {
-    let _ = (client, wanted);
-    Search::Failed("the look-up is not built in yet".to_owned())
+    let mut candidates = match Candidates::list(client, wanted).await {
+        Ok(candidates) => candidates,
+        Err(error) => return Search::Failed(in_full(&error)),
+    };
+    match candidates.next(client).await {
+        Ok(Some(found)) => Search::Found(Box::new(found)),
+        Ok(None) => Search::NotFound(candidates.why_none()),
+        Err(error) => Search::Failed(in_full(&error)),
+    }
+}
+
+/// An error with its causes.
+fn in_full(error: &super::GithubError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
 }
