@@ -20,8 +20,8 @@ use std::io::Write as _;
 
 use clap::Parser as _;
 
-use crate::model::ExitCode;
 use crate::github::log;
+use crate::model::ExitCode;
 use crate::report;
 use arguments::{Arguments, Subcommand};
 use context::Context;

@@ -70,6 +70,11 @@ pub fn schema() -> serde_json::Value {
         .to_value()
 }
 
+/// Whether a text can be a suite's name.
+pub fn is_suite_name(text: &str) -> bool {
+    value::read::<value::SuiteName>(text).is_ok()
+}
+
 fn parse<'a>(source: &Source<'a>) -> Result<(Parsed, Origin<'a>), ConfigError> {
     let origin = Origin::of(source)?;
     let node = yaml::parse(origin.text).map_err(|unreadable| origin.unreadable(&unreadable))?;

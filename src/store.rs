@@ -21,6 +21,8 @@ pub use journal::replay;
 pub const SUMMARY_FILE: &str = "summary.json";
 /// What happened, a line an event.
 pub const JOURNAL_FILE: &str = "journal.jsonl";
+/// There as long as a comment goes on that this run has begun.
+pub const COMMENT_FILE: &str = "comment.json";
 /// The names of sandboxes, each written before it is created.
 pub const SANDBOXES_FILE: &str = "sandboxes.jsonl";
 /// An attempt's output.
@@ -236,10 +238,11 @@ pub fn load(path: &Utf8Path) -> Result<Stored, StoreError> {
 
 /// The entries of a directory that a run made.
 fn run_entries(path: &Utf8Path) -> Result<Vec<Utf8PathBuf>, StoreError> {
-    const NAMES: [&str; 8] = [
+    const NAMES: [&str; 9] = [
         SUMMARY_FILE,
         JOURNAL_FILE,
         SANDBOXES_FILE,
+        COMMENT_FILE,
         "attempts",
         "report.md",
         "report.html",

@@ -45,7 +45,8 @@ fn act(step: &mut Step, context: &Context) -> Result<ExitCode, Failure> {
         Command::Compare => compare::compare(&inputs, step, context),
         Command::Comment => {
             let directory = inputs.output_dir.as_deref();
-            let directory = directory.context("`command: comment` needs the run directory\nname it with `output-dir`")?;
+            let directory =
+                directory.context("`command: comment` needs the run directory\nname it with `output-dir`")?;
             publish::publish(directory, &inputs, &invocation, step, context)
         }
         Command::ToCome(name) => Err(anyhow!("`command: {name}` is not built in yet").into()),
@@ -78,7 +79,9 @@ fn invocation(context: &Context) -> Result<Invocation, Failure> {
             let path = context.absolute(Utf8Path::new(path));
             let size = fs_err::metadata(&path).context("cannot read the event")?.len();
             if size > MAX_EVENT_BYTES {
-                return Err(anyhow!("cannot read the event: {size} bytes are more than any event has").into());
+                return Err(
+                    anyhow!("cannot read the event: {size} bytes are more than any event has").into(),
+                );
             }
             fs_err::read(&path).context("cannot read the event")?
         }

@@ -6,10 +6,10 @@ use super::sources::read_results;
 use super::{Failure, json, print, tell};
 use crate::compare::gates::{self, GateFacts};
 use crate::compare::{self, Options};
-use crate::config;
 use crate::config::settings::{self, Given};
+use crate::config::{self, ComparisonConfig};
 use crate::model::summary::GateResult;
-use crate::model::{ExitCode, Gate};
+use crate::model::{Comparison, ExitCode, Gate};
 use crate::report;
 
 pub(super) fn compare(arguments: &CompareArguments, context: &Context) -> Result<ExitCode, Failure> {
@@ -22,27 +22,50 @@ pub(super) fn compare(arguments: &CompareArguments, context: &Context) -> Result
         .into_iter()
         .filter_map(|(setting, value)| Some((setting.flag?.to_owned(), value?.clone())));
     let config = config::load_comparison(None, &Given::new(flags, [], []))?;
+    let compared = between(&arguments.baseline, &arguments.current, &config, context)?;
+    let comparison = &compared.comparison;
+    print(&match arguments.format {
+        ComparisonFormat::Text => report::comparison_text(comparison),
+        ComparisonFormat::Markdown => report::comparison_markdown(comparison, usize::MAX),
+        ComparisonFormat::Json => json(comparison)?,
+    })?;
+    for gate in compared.gates.iter().filter(|gate| gate.failed) {
+        tell(&format!("gate `{}` failed: {}", gate.gate, gate.why));
+    }
+    Ok(compared.exit)
+}
+
+/// What comes of comparing two sets of results.
+pub(super) struct Compared {
+    pub(super) comparison: Comparison,
+    pub(super) gates: Vec<GateResult>,
+    pub(super) exit: ExitCode,
+}
+
+/// Reads both sides and compares them; relative paths start where the user is.
+pub(super) fn between(
+    baseline: &[String],
+    current: &[String],
+    config: &ComparisonConfig,
+    context: &Context,
+) -> Result<Compared, Failure> {
     let read = |sources: &[String]| read_results(sources, &context.current_dir, config.policy);
-    let baseline = read(&arguments.baseline)?;
-    let current = read(&arguments.current)?;
+    let baseline = read(baseline)?;
+    let current = read(current)?;
     let options = Options {
         alpha: config.compare.alpha,
         margin: config.compare.margin,
-        group_by: config.report.group_by,
+        group_by: config.report.group_by.clone(),
         now: Some(context::now()),
     };
     let comparison = compare::compare(&baseline, &current, &options);
-    print(&match arguments.format {
-        ComparisonFormat::Text => report::comparison_text(&comparison),
-        ComparisonFormat::Markdown => report::comparison_markdown(&comparison, usize::MAX),
-        ComparisonFormat::Json => json(&comparison)?,
-    })?;
     let facts = GateFacts::of_results(&current);
-    let found = gates::evaluate(&config.fail_on, &facts, Some(&comparison));
-    for gate in found.iter().filter(|gate| gate.failed) {
-        tell(&format!("gate `{}` failed: {}", gate.gate, gate.why));
-    }
-    Ok(exit(&facts, &found))
+    let gates = gates::evaluate(&config.fail_on, &facts, Some(&comparison));
+    Ok(Compared {
+        exit: exit(&facts, &gates),
+        comparison,
+        gates,
+    })
 }
 
 fn exit(facts: &GateFacts, gates: &[GateResult]) -> ExitCode {

@@ -72,9 +72,15 @@ pub(super) async fn cancel_on_signal(cancel: CancellationToken) {
     cancel.cancel();
 }
 
-/// Decides the run, compares it, and says how it ended.
-pub(super) fn conclude(run: &Run, config: &Config, baseline: Baseline) -> (Summary, ExitCode) {
+/// Decides the run, compares it, and says how it ended. `url` is the page of the workflow run that it is a part of.
+pub(super) fn conclude(
+    run: &Run,
+    config: &Config,
+    baseline: Baseline,
+    url: Option<String>,
+) -> (Summary, ExitCode) {
     let mut summary = aggregate::summarize(run);
+    summary.run.url = url;
     compare_with(&mut summary, config, baseline, run);
     summary.gates = gates::evaluate(
         &config.fail_on,

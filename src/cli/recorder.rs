@@ -14,7 +14,8 @@ pub(super) struct Recording {
     pub(super) progress: Progress,
 }
 
-fn record_error(error: StoreError) -> RecordError {
+/// An error of the run directory as one of the run.
+pub(super) fn record_error(error: StoreError) -> RecordError {
     RecordError(format!("{:#}", anyhow::Error::from(error)))
 }
 

@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
         progress: Progress::new(job.plan.attempts()),
     });
     let run = drive(Arc::new(job), backend, &recording)?;
-    let (summary, exit) = execution::conclude(&run, &suite.config, baseline);
+    let (summary, exit) = execution::conclude(&run, &suite.config, baseline, None);
     execution::keep(&recording.directory, &summary)?;
     print(&match arguments.format {
         TextOrJson::Text => report::text(&summary, context.color),

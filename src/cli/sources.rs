@@ -134,7 +134,11 @@ fn find_config(named: Option<&Utf8Path>, context: &Context) -> Result<(Utf8PathB
             CONFIG_FILES[0],
             CONFIG_FILES[1],
             context.current_dir,
-            if context.inputs.is_empty() { " with --config" } else { " with the input `config`" }
+            if context.inputs.is_empty() {
+                " with --config"
+            } else {
+                " with the input `config`"
+            }
         )
         .into()),
     }

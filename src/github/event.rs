@@ -144,6 +144,8 @@ pub struct Side {
 pub struct WorkflowRun {
     /// The run.
     pub id: u64,
+    /// Which attempt at it.
+    pub run_attempt: u32,
     /// What it ran on.
     pub head_sha: String,
     /// The branch that it ran on, where there was one.
@@ -179,12 +181,17 @@ impl Invocation {
         };
         let address = |name: &'static str| {
             let value = needed(name)?.trim_end_matches('/');
-            let known = ["https://", "http://"].iter().any(|scheme| value.starts_with(scheme));
-            let clean = !value.contains(|character: char| character.is_whitespace() || character.is_control());
-            (known && clean).then(|| value.to_owned()).ok_or(EventError::Variable {
-                name,
-                expected: "an address that starts with https://",
-            })
+            let known = ["https://", "http://"]
+                .iter()
+                .any(|scheme| value.starts_with(scheme));
+            let clean =
+                !value.contains(|character: char| character.is_whitespace() || character.is_control());
+            (known && clean)
+                .then(|| value.to_owned())
+                .ok_or(EventError::Variable {
+                    name,
+                    expected: "an address that starts with https://",
+                })
         };
         let name = needed("GITHUB_EVENT_NAME")?;
         let repository = needed("GITHUB_REPOSITORY")?;
@@ -204,7 +211,9 @@ impl Invocation {
                 .and_then(|attempt| u32::try_from(attempt).ok())
                 .unwrap_or(1),
             workflow: variable("GITHUB_WORKFLOW_REF").and_then(workflow_file),
-            sha: variable("GITHUB_SHA").filter(|sha| is_sha(sha)).map(str::to_owned),
+            sha: variable("GITHUB_SHA")
+                .filter(|sha| is_sha(sha))
+                .map(str::to_owned),
             reference: variable("GITHUB_REF").map(str::to_owned),
             actor: variable("GITHUB_ACTOR").unwrap_or_default().to_owned(),
             trigger: Trigger::read(name, &payload)?,
@@ -215,9 +224,18 @@ impl Invocation {
 
     /// The page of this run.
     pub fn run_url(&self) -> String {
-        let Self { server_url, repository, run_id, run_attempt, .. } = self;
-        let page = format!("{server_url}/{repository}/actions/runs/{run_id}");
-        match run_attempt {
+        self.url_of_run(self.run_id, self.run_attempt)
+    }
+
+    /// The page of a run of this repository.
+    pub fn url_of_run(&self, id: u64, attempt: u32) -> String {
+        let Self {
+            server_url,
+            repository,
+            ..
+        } = self;
+        let page = format!("{server_url}/{repository}/actions/runs/{id}");
+        match attempt {
             0 | 1 => page,
             attempt => format!("{page}/attempts/{attempt}"),
         }
@@ -226,7 +244,9 @@ impl Invocation {
     /// The event's pull request.
     pub fn pull_request(&self) -> Option<&PullRequest> {
         match &self.trigger {
-            Trigger::PullRequest(pull_request) | Trigger::PullRequestTarget(pull_request) => Some(pull_request),
+            Trigger::PullRequest(pull_request) | Trigger::PullRequestTarget(pull_request) => {
+                Some(pull_request)
+            }
             _ => None,
         }
     }
@@ -247,13 +267,19 @@ impl Invocation {
     fn is_home(&self, home: &Home) -> bool {
         match self.repository_id {
             Some(id) => id == home.id,
-            None => self.repository.to_string().eq_ignore_ascii_case(&home.name.to_string()),
+            None => self
+                .repository
+                .to_string()
+                .eq_ignore_ascii_case(&home.name.to_string()),
         }
     }
 
     /// Whether the code at hand is another's while the secrets are this repository's.
     pub fn is_dangerous(&self) -> bool {
-        let has_secrets = matches!(self.trigger, Trigger::PullRequestTarget(_) | Trigger::WorkflowRun(_));
+        let has_secrets = matches!(
+            self.trigger,
+            Trigger::PullRequestTarget(_) | Trigger::WorkflowRun(_)
+        );
         has_secrets && self.is_foreign()
     }
 
@@ -287,7 +313,9 @@ impl Trigger {
             "pull_request_target" => Self::PullRequestTarget(payload.pull_request()?),
             "push" => Self::Push {
                 // A branch's first push comes after a commit of zeros.
-                before: payload.sha("/before").filter(|sha| sha.bytes().any(|byte| byte != b'0')),
+                before: payload
+                    .sha("/before")
+                    .filter(|sha| sha.bytes().any(|byte| byte != b'0')),
             },
             "schedule" => Self::Schedule,
             "workflow_dispatch" => Self::WorkflowDispatch,

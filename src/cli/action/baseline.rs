@@ -74,9 +74,9 @@ impl Looking<'_> {
                 Err(why) => return Ok(Looked::none(format!("no baseline: {why}"))),
             };
             match self.find(place).await {
-                Search::Found { results, how } => {
-                    sets.push(results);
-                    notes.push(how);
+                Search::Found(found) => {
+                    sets.push(found.results);
+                    notes.push(found.how);
                 }
                 Search::NotFound(why) => return Ok(Looked::none(why)),
                 Search::Failed(how) => return Ok(Looked::failed(how)),
@@ -95,7 +95,11 @@ impl Looking<'_> {
     }
 
     fn read(&self, source: &String) -> Result<ResultSet, Failure> {
-        let directory = if self.named { &self.context.current_dir } else { &self.suite.root };
+        let directory = if self.named {
+            &self.context.current_dir
+        } else {
+            &self.suite.root
+        };
         let policy = Some(self.suite.config.policy);
         let results = read_results(std::slice::from_ref(source), directory, policy);
         Ok(anyhow::Context::context(results, "cannot read the baseline")?)
@@ -126,7 +130,9 @@ impl Looking<'_> {
             (Some(workflow), _) => workflow.clone(),
             (None, Place::Run(_)) => String::new(),
             (None, _) => {
-                return Search::NotFound("no baseline: `GITHUB_WORKFLOW_REF` does not say which workflow this is".to_owned());
+                return Search::NotFound(
+                    "no baseline: `GITHUB_WORKFLOW_REF` does not say which workflow this is".to_owned(),
+                );
             }
         };
         let wanted = Wanted {

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use crate::cli::context;
 use crate::config::CommentMode;
-use crate::github::comment::{self, CommentError, Published, Stamp, State, Target};
 use crate::github::Client;
+use crate::github::comment::{self, CommentError, Published, Stamp, State, Target};
 use crate::model::{ExitCode, Summary};
 
 /// The last word gets so long, GitHub's rate limits included.
@@ -43,7 +43,11 @@ impl Conversation {
         cancelled: bool,
         render: &(dyn Fn(usize) -> String + Sync),
     ) -> Result<String, Silence> {
-        let patience = if cancelled { PATIENCE_IF_CANCELLED } else { PATIENCE };
+        let patience = if cancelled {
+            PATIENCE_IF_CANCELLED
+        } else {
+            PATIENCE
+        };
         let stamp = self.stamp(state, context::now());
         let writing = comment::publish(&self.client, &self.target, &stamp, render);
         match tokio::time::timeout(patience, writing).await {

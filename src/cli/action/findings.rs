@@ -31,19 +31,34 @@ pub(super) fn comparison_outputs(comparison: Option<&Comparison>) -> Vec<(&'stat
     let rates = comparison.map(|comparison| comparison.pass_rate);
     let text = |of: &dyn Fn(&Comparison) -> String| comparison.map(of).unwrap_or_default();
     vec![
-        ("baseline-pass-rate", number(rates.and_then(|rates| rates.baseline))),
+        (
+            "baseline-pass-rate",
+            number(rates.and_then(|rates| rates.baseline)),
+        ),
         ("delta", number(rates.and_then(|rates| rates.delta))),
-        ("pass-to-fail", text(&|comparison| comparison.flips.pass_to_fail.len().to_string())),
-        ("fail-to-pass", text(&|comparison| comparison.flips.fail_to_pass.len().to_string())),
+        (
+            "pass-to-fail",
+            text(&|comparison| comparison.flips.pass_to_fail.len().to_string()),
+        ),
+        (
+            "fail-to-pass",
+            text(&|comparison| comparison.flips.fail_to_pass.len().to_string()),
+        ),
         ("verdict", text(&|comparison| word(&comparison.verdict))),
-        ("p-value", number(comparison.and_then(|comparison| comparison.test.p_value))),
+        (
+            "p-value",
+            number(comparison.and_then(|comparison| comparison.test.p_value)),
+        ),
     ]
 }
 
 /// What is shown beside the workflow: first each PASS→FAIL that is not known to be flaky, then pairs without a result,
 /// then gates. Where there are more than GitHub keeps, the last one says so.
 pub(super) fn annotations(summary: &Summary) -> Vec<(Loudness, String, String)> {
-    let flips = summary.comparison.iter().flat_map(|comparison| &comparison.flips.pass_to_fail);
+    let flips = summary
+        .comparison
+        .iter()
+        .flat_map(|comparison| &comparison.flips.pass_to_fail);
     let flips = flips.filter(|flip| !flip.flaky).map(|flip| {
         let title = format!("PASS→FAIL: {} × {}", flip.experiment, flip.eval);
         (title, format!("passed {} before, {} now", flip.before, flip.now))
@@ -60,7 +75,10 @@ pub(super) fn annotations(summary: &Summary) -> Vec<(Loudness, String, String)> 
     if all.len() > MOST_ANNOTATIONS {
         let more = all.len() - (MOST_ANNOTATIONS - 1);
         all.truncate(MOST_ANNOTATIONS - 1);
-        all.push(("and more".to_owned(), format!("{more} more findings are in the summary")));
+        all.push((
+            "and more".to_owned(),
+            format!("{more} more findings are in the summary"),
+        ));
     }
     all.into_iter()
         .map(|(title, message)| (Loudness::Error, title, message))

@@ -46,7 +46,10 @@ impl Inputs {
     pub(super) fn read(context: &Context) -> Result<Self, Failure> {
         let given = Given::new([], context.inputs.clone(), context.environment.clone());
         let text = |setting: &Setting| Ok::<_, Failure>(given.text(setting)?.map(str::to_owned));
-        let shard = given.text(&settings::SHARD)?.map(str::parse::<Shard>).transpose()?;
+        let shard = given
+            .text(&settings::SHARD)?
+            .map(str::parse::<Shard>)
+            .transpose()?;
         Ok(Self {
             command: command(given.text(&settings::COMMAND)?)?,
             config: text(&settings::CONFIG)?.map(Utf8PathBuf::from),
@@ -74,7 +77,10 @@ fn command(text: Option<&str>) -> Result<Command, Failure> {
         "comment" => Ok(Command::Comment),
         other => match TO_COME.iter().find(|name| **name == other) {
             Some(name) => Ok(Command::ToCome(name)),
-            None => Err(anyhow!("input `command`: expected `action`, `compare` or `comment`, found {other:?}").into()),
+            None => Err(anyhow!(
+                "input `command`: expected `action`, `compare` or `comment`, found {other:?}"
+            )
+            .into()),
         },
     }
 }
@@ -91,8 +97,12 @@ fn approved(number: Option<&str>, head: Option<&str>) -> Result<Option<Approved>
         }
         (None, Some(_)) => return Err(anyhow!("input `head-sha`: expected `pull-request` beside it").into()),
     };
-    let wrong = |input: &str, expected: &str, found: &str| anyhow!("input `{input}`: expected {expected}, found {found:?}");
-    let pull_request = number.parse().map_err(|_| wrong("pull-request", "a number", number))?;
+    let wrong = |input: &str, expected: &str, found: &str| {
+        anyhow!("input `{input}`: expected {expected}, found {found:?}")
+    };
+    let pull_request = number
+        .parse()
+        .map_err(|_| wrong("pull-request", "a number", number))?;
     if !is_sha(head) {
         return Err(wrong("head-sha", "a whole commit, 40 hexadecimal digits", head).into());
     }
@@ -106,7 +116,10 @@ fn approved(number: Option<&str>, head: Option<&str>) -> Result<Option<Approved>
 fn artifact(name: &str) -> Result<String, Failure> {
     let forbidden = |character: char| character.is_control() || "\":<>|*?\\/".contains(character);
     match name.contains(forbidden) {
-        true => Err(anyhow!("input `artifact`: expected a name without any of \" : < > | * ? \\ /, found {name:?}").into()),
+        true => Err(anyhow!(
+            "input `artifact`: expected a name without any of \" : < > | * ? \\ /, found {name:?}"
+        )
+        .into()),
         false => Ok(name.to_owned()),
     }
 }
@@ -125,14 +138,23 @@ mod tests {
             assert_eq!(command(Some(name)).unwrap(), Command::ToCome(name));
         }
         let error = command(Some("rm -rf")).unwrap_err().error.to_string();
-        assert_eq!(error, "input `command`: expected `action`, `compare` or `comment`, found \"rm -rf\"");
+        assert_eq!(
+            error,
+            "input `command`: expected `action`, `compare` or `comment`, found \"rm -rf\""
+        );
     }
 
     #[test]
     fn a_commit_is_approved_whole_and_for_one_pull_request() {
         let found = approved(Some("12"), Some(SHA)).unwrap();
         let head = SHA.to_ascii_lowercase();
-        assert_eq!(found, Some(Approved { pull_request: 12, head }));
+        assert_eq!(
+            found,
+            Some(Approved {
+                pull_request: 12,
+                head
+            })
+        );
         assert_eq!(approved(None, None).unwrap(), None);
         for (number, head) in [
             (Some("12"), None),

@@ -51,7 +51,12 @@ pub(super) fn measure(
         return Ok(ExitCode::Success);
     }
     let plan = suite.plan(&selection)?;
-    let measurement = Measurement { inputs, invocation, suite: &suite, context };
+    let measurement = Measurement {
+        inputs,
+        invocation,
+        suite: &suite,
+        context,
+    };
     execution::runtime()?.block_on(measurement.run(plan, step))
 }
 
@@ -72,7 +77,12 @@ fn selection(inputs: &Inputs, invocation: &Invocation, step: &Step) -> Selection
 fn skip(why: &str, step: &Step) {
     step.annotate(Loudness::Notice, "evals skipped", why);
     step.outputs(&[("conclusion", "skipped".to_owned())]);
-    step.summarize(|_| format!("### Evals: skipped\n{}\n", report::code(why).replace("<code>", "").replace("</code>", "")));
+    step.summarize(|_| {
+        format!(
+            "### Evals: skipped\n{}\n",
+            report::code(why).replace("<code>", "").replace("</code>", "")
+        )
+    });
 }
 
 struct Measurement<'a> {
@@ -99,7 +109,12 @@ impl Measurement<'_> {
             step.outputs(&[("conclusion", "cancelled".to_owned())]);
             return Ok(ExitCode::Cancelled);
         };
-        let Prepared { subject, client, looked, mut not_done } = prepared?;
+        let Prepared {
+            subject,
+            client,
+            looked,
+            mut not_done,
+        } = prepared?;
         let started_at = context::now();
         let output = self.output(context::new_run_id(started_at));
         let token = self.inputs.token.as_deref();
@@ -108,7 +123,12 @@ impl Measurement<'_> {
         step.hide(job.secrets.iter().map(|(_, value)| value.as_str()));
         harden_self();
         let backend = execution::backend(self.suite, &job, self.context)?;
-        let directory = RunDir::create(&output.directory, false, &job.plan, &self.suite.config.attempt.publish)?;
+        let directory = RunDir::create(
+            &output.directory,
+            false,
+            &job.plan,
+            &self.suite.config.attempt.publish,
+        )?;
         // Known from here on, so that what there is is kept even if this process is killed.
         step.outputs(&[
             ("artifact", self.artifact()),
@@ -124,7 +144,13 @@ impl Measurement<'_> {
         let talk = self.conversation(client, &subject).map(Arc::new);
         let narrator = Narrator::new(directory, step.clone(), self.invocation.debug, &job);
         let narrator = Arc::new(narrator);
-        let live = Live { talk: talk.clone(), mode: self.suite.config.report.comment, narrator: Arc::clone(&narrator), url: self.invocation.run_url(), step: step.clone() };
+        let live = Live {
+            talk: talk.clone(),
+            mode: self.suite.config.report.comment,
+            narrator: Arc::clone(&narrator),
+            url: self.invocation.run_url(),
+            step: step.clone(),
+        };
         if let (Some(talk), CommentMode::Always) = (&talk, live.mode) {
             Unfinished::of(talk, self.invocation).write(&narrator.directory);
         }
@@ -133,17 +159,33 @@ impl Measurement<'_> {
 
         let (summary, exit) = self.conclude(&run, &subject, looked);
         execution::keep(&narrator.directory, &summary)?;
-        step.outputs(&findings::outputs(&summary, narrator.directory.path(), execution::REPORT_FILE));
+        step.outputs(&findings::outputs(
+            &summary,
+            narrator.directory.path(),
+            execution::REPORT_FILE,
+        ));
         step.summarize(|limit| report::markdown(&summary, limit));
         for (loudness, title, message) in findings::annotations(&summary) {
             step.annotate(loudness, &title, &message);
         }
         if let Some(talk) = &talk {
-            let last = LastWord { talk, mode: live.mode, exit, summary: &summary, narrator: &narrator, step, invocation: self.invocation };
+            let last = LastWord {
+                talk,
+                mode: live.mode,
+                exit,
+                summary: &summary,
+                narrator: &narrator,
+                step,
+                invocation: self.invocation,
+            };
             not_done.extend(last.say().await);
         }
         if !not_done.is_empty() {
-            step.annotate(Loudness::Warning, "GitHub did not do all that it was asked", &not_done.join("\n"));
+            step.annotate(
+                Loudness::Warning,
+                "GitHub did not do all that it was asked",
+                &not_done.join("\n"),
+            );
         }
         step.say(&report::text(&summary, false));
         Ok(exit)
@@ -156,7 +198,10 @@ impl Measurement<'_> {
         let client = match client {
             Ok(client) => Some(client),
             Err(error) => {
-                not_done.push(format!("nothing was asked of it: {:#}", anyhow::Error::from(error)));
+                not_done.push(format!(
+                    "nothing was asked of it: {:#}",
+                    anyhow::Error::from(error)
+                ));
                 None
             }
         };
@@ -166,7 +211,13 @@ impl Measurement<'_> {
             (Some(approved), Some(client)) => {
                 Subject::of_approved(approved, self.invocation, client, commit.as_deref()).await?
             }
-            (Some(_), None) => return Err(anyhow::anyhow!("cannot ask GitHub for the pull request: nothing was run\n{}", not_done.join("\n")).into()),
+            (Some(_), None) => {
+                return Err(anyhow::anyhow!(
+                    "cannot ask GitHub for the pull request: nothing was run\n{}",
+                    not_done.join("\n")
+                )
+                .into());
+            }
         };
         let looking = Looking {
             suite: self.suite,
@@ -178,13 +229,21 @@ impl Measurement<'_> {
         };
         let looked = looking.look().await?;
         not_done.extend(looked.failed.clone());
-        Ok(Prepared { subject, client, looked, not_done })
+        Ok(Prepared {
+            subject,
+            client,
+            looked,
+            not_done,
+        })
     }
 
     fn output(&self, run_id: String) -> Output {
         let named = self.inputs.output_dir.clone().unwrap_or_else(|| {
             let temporary = self.context.variable("RUNNER_TEMP").map(Utf8PathBuf::from);
-            temporary.unwrap_or_else(|| self.context.temp_dir.clone()).join("evalwave").join(&run_id)
+            temporary
+                .unwrap_or_else(|| self.context.temp_dir.clone())
+                .join("evalwave")
+                .join(&run_id)
         });
         Output::of(Some(&named), run_id, self.context)
     }
@@ -238,7 +297,12 @@ struct Live {
 }
 
 impl Live {
-    async fn drive(&self, job: Job, backend: Arc<dyn crate::sandbox::Backend>, cancel: CancellationToken) -> Run {
+    async fn drive(
+        &self,
+        job: Job,
+        backend: Arc<dyn crate::sandbox::Backend>,
+        cancel: CancellationToken,
+    ) -> Run {
         let recorder = Arc::clone(&self.narrator) as Arc<dyn runner::Recorder>;
         let running = runner::run(Arc::new(job), backend, recorder, cancel.clone());
         tokio::pin!(running);
@@ -274,7 +338,9 @@ impl Live {
 
 /// What goes wrong here is told with the last word.
 async fn say_running(talk: Arc<Conversation>, summary: Summary) {
-    let _ = talk.write(State::Running, false, &|limit| report::running(&summary, limit)).await;
+    let _ = talk
+        .write(State::Running, false, &|limit| report::running(&summary, limit))
+        .await;
 }
 
 /// The comment of a run that has ended.
@@ -301,13 +367,15 @@ impl LastWord<'_> {
         let render = |limit| self.step.clean(&report::markdown(self.summary, limit));
         match self.talk.write(state, cancelled, &render).await {
             Ok(url) => {
-                Unfinished::remove(&self.narrator.directory);
+                Unfinished::remove(self.narrator.directory.path());
                 self.step.outputs(&[("comment-url", url)]);
                 None
             }
             Err(Silence::Forbidden(why)) => {
-                Unfinished::remove(&self.narrator.directory);
-                let message = format!("{why}\nthe step's summary and the artifact say the same; `pull-requests: write` allows the comment");
+                Unfinished::remove(self.narrator.directory.path());
+                let message = format!(
+                    "{why}\nthe step's summary and the artifact say the same; `pull-requests: write` allows the comment"
+                );
                 self.step.annotate(Loudness::Notice, "no comment", &message);
                 None
             }

@@ -37,7 +37,12 @@ impl Narrator {
     pub(super) fn new(directory: RunDir, step: Step, debug: bool, job: &Job) -> Self {
         let run = Run::new(&job.run_id, job.started_at, job.commit.clone(), job.plan.clone());
         let told = Mutex::new(Told { run, pairs_ended: 0 });
-        Self { directory, step, debug, told }
+        Self {
+            directory,
+            step,
+            debug,
+            told,
+        }
     }
 
     /// The run as far as it has come.
@@ -59,15 +64,31 @@ impl Narrator {
         };
         match (event, ended) {
             (_, Some((title, pair))) => self.step.group(&title, &self.details(&pair)),
-            (Event::AttemptStarted { attempt, try_number, .. }, _) if self.debug => {
+            (
+                Event::AttemptStarted {
+                    attempt, try_number, ..
+                },
+                _,
+            ) if self.debug => {
                 self.step.debug(&format!("started {attempt}, try {try_number}"));
             }
             (Event::SandboxNamed { name, attempt, .. }, _) if self.debug => {
                 self.step.debug(&format!("sandbox {name} for {attempt}"));
             }
-            (Event::TryFailed { attempt, try_number, error, .. }, _) => {
+            (
+                Event::TryFailed {
+                    attempt,
+                    try_number,
+                    error,
+                    ..
+                },
+                _,
+            ) => {
                 let line = error.message.lines().next().unwrap_or_default();
-                self.step.say(&format!("try {try_number} of {attempt} {}: {line}; trying again", error.class));
+                self.step.say(&format!(
+                    "try {try_number} of {attempt} {}: {line}; trying again",
+                    error.class
+                ));
             }
             _ => {}
         }
@@ -77,7 +98,13 @@ impl Narrator {
         let mut lines = Vec::new();
         for attempt in &pair.attempts {
             lines.push(ending(attempt));
-            lines.extend(attempt.checks_failed.iter().take(TAIL_LINES).map(|check| format!("  failed: {check}")));
+            lines.extend(
+                attempt
+                    .checks_failed
+                    .iter()
+                    .take(TAIL_LINES)
+                    .map(|check| format!("  failed: {check}")),
+            );
             let unclear = !matches!(attempt.outcome, Outcome::Passed | Outcome::Cancelled);
             if let (true, Some(path)) = (unclear, &attempt.path) {
                 lines.extend(tail(&self.directory.path().join(path).join(OUTPUT_FILE)));
@@ -144,7 +171,10 @@ fn tail(path: &Utf8Path) -> Vec<String> {
 #[async_trait]
 impl Recorder for Narrator {
     async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, RecordError> {
-        self.directory.open_try(attempt, try_number).await.map_err(record_error)
+        self.directory
+            .open_try(attempt, try_number)
+            .await
+            .map_err(record_error)
     }
 
     async fn record(&self, event: &Event) -> Result<(), RecordError> {

@@ -2,7 +2,7 @@
 //! runner that are not ours. Knows nothing of what is said.
 
 use std::io::Write as _;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use camino::Utf8PathBuf;
 
@@ -16,12 +16,13 @@ use crate::report::plain;
 pub(super) const MOST_SUMMARY_BYTES: usize = 900 << 10;
 
 /// A step of a workflow.
+#[derive(Clone)]
 pub(super) struct Step {
     output: Option<Utf8PathBuf>,
     summary: Option<Utf8PathBuf>,
     hidden: Vec<String>,
     redactor: Redactor,
-    annotations: Mutex<Vec<Loudness>>,
+    annotations: Arc<Mutex<Vec<Loudness>>>,
 }
 
 impl Step {
@@ -32,14 +33,17 @@ impl Step {
             summary: file("GITHUB_STEP_SUMMARY"),
             hidden: Vec::new(),
             redactor: Redactor::default(),
-            annotations: Mutex::new(Vec::new()),
+            annotations: Arc::default(),
         }
     }
 
     /// Takes values out of all that is said from here on, and has the runner do so for all that others say.
     pub(super) fn hide<'a>(&mut self, secrets: impl IntoIterator<Item = &'a str>) {
         for secret in secrets {
-            let lines = secret.lines().map(str::trim).filter(|line| line.len() >= MIN_SECRET);
+            let lines = secret
+                .lines()
+                .map(str::trim)
+                .filter(|line| line.len() >= MIN_SECRET);
             for line in lines {
                 show(&log::mask(line));
             }
@@ -107,6 +111,11 @@ impl Step {
         let there = usize::try_from(there).unwrap_or(usize::MAX);
         let text = render(MOST_SUMMARY_BYTES.saturating_sub(there).saturating_sub(2));
         self.append(path, &format!("{}\n", self.redactor.text(&text)), "the summary");
+    }
+
+    /// A text without what is hidden.
+    pub(super) fn clean(&self, text: &str) -> String {
+        self.redactor.text(text).into_owned()
     }
 
     fn append(&self, path: &Utf8PathBuf, text: &str, what: &str) {

@@ -68,7 +68,12 @@ impl Subject {
         };
         let branch = |reference: Option<&str>| match reference? {
             reference if reference.starts_with("refs/tags/") => None,
-            reference => Some(reference.strip_prefix("refs/heads/").unwrap_or(reference).to_owned()),
+            reference => Some(
+                reference
+                    .strip_prefix("refs/heads/")
+                    .unwrap_or(reference)
+                    .to_owned(),
+            ),
         };
         let here = invocation.reference.as_deref();
         if let Some(tag) = tag(invocation) {
@@ -105,7 +110,9 @@ impl Subject {
                     base: base_sha.clone(),
                 }))
             }
-            _ => of(branch(here).zip(commit.clone()).map(|(branch, commit)| Event::OnBranch { branch, commit })),
+            _ => of(branch(here)
+                .zip(commit.clone())
+                .map(|(branch, commit)| Event::OnBranch { branch, commit })),
         }
     }
 
@@ -117,7 +124,10 @@ impl Subject {
         client: &Client,
         commit: Option<&str>,
     ) -> Result<Self, Failure> {
-        let Approved { pull_request: number, head } = approved;
+        let Approved {
+            pull_request: number,
+            head,
+        } = approved;
         if invocation.pull_request().is_some() {
             return Err(anyhow!("`pull-request` and `head-sha` are for runs that somebody starts by hand: this event has its own").into());
         }

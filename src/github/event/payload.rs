@@ -39,7 +39,8 @@ impl<'a> Payload<'a> {
     }
 
     fn needed_number(&self, pointer: &'static str) -> Result<u64, EventError> {
-        self.number(pointer).ok_or_else(|| self.lacks(pointer, "a number"))
+        self.number(pointer)
+            .ok_or_else(|| self.lacks(pointer, "a number"))
     }
 
     /// A repository, if there is one with an id and a name.
@@ -78,6 +79,10 @@ impl<'a> Payload<'a> {
             .filter_map(|each| each.get("number")?.as_u64());
         Ok(WorkflowRun {
             id: self.needed_number("/workflow_run/id")?,
+            run_attempt: self
+                .number("/workflow_run/run_attempt")
+                .and_then(|attempt| u32::try_from(attempt).ok())
+                .unwrap_or(1),
             head_sha: self.needed_sha("/workflow_run/head_sha")?,
             head_branch: self.text("/workflow_run/head_branch"),
             head_repository: self.repository("/workflow_run/head_repository"),

@@ -61,20 +61,35 @@ fn a_pull_request_of_the_repository_itself_is_not_foreign() {
     assert_eq!(own.pull_request().unwrap().number, 12);
     assert_eq!(own.changed_since(), Some(BASE));
     assert_eq!(own.workflow.as_deref(), Some("evals.yml"));
-    assert_eq!(own.run_url(), "https://github.com/owner/agents/actions/runs/99/attempts/2");
+    assert_eq!(
+        own.run_url(),
+        "https://github.com/owner/agents/actions/runs/99/attempts/2"
+    );
     assert_eq!(own.default_branch.as_deref(), Some("main"));
 }
 
 #[test]
 fn a_fork_is_known_by_its_id_and_so_is_one_that_is_gone() {
-    for head in [repository(8, "someone/agents"), repository(8, "owner/agents"), Value::Null] {
+    for head in [
+        repository(8, "someone/agents"),
+        repository(8, "owner/agents"),
+        Value::Null,
+    ] {
         let fork = read("pull_request", &pull_request(head.clone())).unwrap();
         assert!(fork.is_foreign(), "{head}");
         assert_eq!(fork.withholds_secrets(), Some("a fork"));
         assert!(!fork.is_dangerous(), "it has no secrets");
-        assert!(read("pull_request_target", &pull_request(head)).unwrap().is_dangerous());
+        assert!(
+            read("pull_request_target", &pull_request(head))
+                .unwrap()
+                .is_dangerous()
+        );
     }
-    let renamed = read("pull_request_target", &pull_request(repository(7, "owner/old-name"))).unwrap();
+    let renamed = read(
+        "pull_request_target",
+        &pull_request(repository(7, "owner/old-name")),
+    )
+    .unwrap();
     assert!(!renamed.is_dangerous());
 }
 
@@ -95,15 +110,28 @@ fn every_event_is_told_apart() {
     let push = read("push", &json!({ "before": BASE })).unwrap();
     assert_eq!(push.changed_since(), Some(BASE));
     let merge_group = json!({ "merge_group": { "base_sha": BASE, "base_ref": "refs/heads/main" } });
-    assert_eq!(read("merge_group", &merge_group).unwrap().changed_since(), Some(BASE));
-    let schedule = read("schedule", &json!({})).unwrap();
-    assert_eq!((schedule.trigger, schedule.default_branch), (Trigger::Schedule, None));
     assert_eq!(
-        read("workflow_dispatch", &json!({ "inputs": null })).unwrap().trigger,
+        read("merge_group", &merge_group).unwrap().changed_since(),
+        Some(BASE)
+    );
+    let schedule = read("schedule", &json!({})).unwrap();
+    assert_eq!(
+        (schedule.trigger, schedule.default_branch),
+        (Trigger::Schedule, None)
+    );
+    assert_eq!(
+        read("workflow_dispatch", &json!({ "inputs": null }))
+            .unwrap()
+            .trigger,
         Trigger::WorkflowDispatch
     );
     let release = read("release", &json!({ "release": { "tag_name": "v1" } })).unwrap();
-    assert_eq!(release.trigger, Trigger::Release { tag: Some("v1".to_owned()) });
+    assert_eq!(
+        release.trigger,
+        Trigger::Release {
+            tag: Some("v1".to_owned())
+        }
+    );
     let other = read("issue_comment", &json!([])).unwrap();
     assert_eq!(other.trigger, Trigger::Other("issue_comment".to_owned()));
 }
@@ -118,9 +146,15 @@ fn a_run_that_ended_is_dangerous_if_its_commit_is_another_repositorys() {
     };
     let fork = read("workflow_run", &payload(repository(8, "someone/agents"))).unwrap();
     assert!(fork.is_dangerous());
-    let Trigger::WorkflowRun(run) = &fork.trigger else { panic!("{fork:?}") };
+    let Trigger::WorkflowRun(run) = &fork.trigger else {
+        panic!("{fork:?}")
+    };
     assert_eq!((run.id, run.pull_requests.as_slice()), (5, &[3][..]));
-    assert!(!read("workflow_run", &payload(repository(7, "owner/agents"))).unwrap().is_dangerous());
+    assert!(
+        !read("workflow_run", &payload(repository(7, "owner/agents")))
+            .unwrap()
+            .is_dangerous()
+    );
 }
 
 #[test]
@@ -144,7 +178,10 @@ fn an_event_without_what_its_kind_has_is_named() {
     let error = read("pull_request", &payload).unwrap_err();
     assert!(error.to_string().contains("pull_request/head/sha"), "{error}");
     let error = Invocation::read(&environment("push"), b"\xff{").unwrap_err();
-    assert!(error.to_string().starts_with("cannot read the event: "), "{error}");
+    assert!(
+        error.to_string().starts_with("cannot read the event: "),
+        "{error}"
+    );
 }
 
 #[test]
@@ -173,15 +210,38 @@ fn any_json() -> impl Strategy<Value = Value> {
         Just(Value::from(SHA)),
     ];
     let keys = prop::sample::select(vec![
-        "pull_request", "number", "head", "base", "sha", "ref", "repo", "id", "full_name", "user", "login",
-        "workflow_run", "head_sha", "head_repository", "event", "pull_requests", "merge_group", "base_sha", "before",
-        "release", "tag_name", "repository", "default_branch",
+        "pull_request",
+        "number",
+        "head",
+        "base",
+        "sha",
+        "ref",
+        "repo",
+        "id",
+        "full_name",
+        "user",
+        "login",
+        "workflow_run",
+        "head_sha",
+        "head_repository",
+        "event",
+        "pull_requests",
+        "merge_group",
+        "base_sha",
+        "before",
+        "release",
+        "tag_name",
+        "repository",
+        "default_branch",
     ]);
     leaf.prop_recursive(5, 64, 6, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
             prop::collection::vec((keys.clone(), inner), 0..6).prop_map(|entries| {
-                entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+                entries
+                    .into_iter()
+                    .map(|(key, value)| (key.to_owned(), value))
+                    .collect()
             }),
         ]
     })
