@@ -80,7 +80,7 @@ pub async fn publish(
     let mut thread = Thread::open(client, target, stamp.clone()).await?;
     let mut sizes = SMALLER.into_iter();
     let mut body = thread.body(&mut sizes, render);
-    let mut done = None;
+    let mut done: Option<Published> = None;
     let mut failed = 0;
     for _ in 0..MAX_ROUNDS {
         let seen = match (thread.look().await, &done) {
