@@ -7,6 +7,7 @@
 )]
 
 mod docs;
+mod github;
 mod layers;
 #[cfg(target_os = "linux")]
 mod local;
