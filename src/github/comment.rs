@@ -77,6 +77,32 @@ pub async fn publish(
     stamp: &Stamp,
     render: &(dyn Fn(usize) -> String + Sync),
 ) -> Result<Published, CommentError> {
+    let written = write(client, target, stamp, render, true).await?;
+    // With leave to begin one, there is always a comment in the end.
+    Ok(written.unwrap_or_else(|| Published::Newer(String::new())))
+}
+
+/// Like [`publish`], but only where there is a comment already, which would say what no longer holds; `None` where there
+/// is none.
+///
+/// # Errors
+/// The comment is not as it should be; nothing else depends on it.
+pub async fn update(
+    client: &Client,
+    target: &Target,
+    stamp: &Stamp,
+    render: &(dyn Fn(usize) -> String + Sync),
+) -> Result<Option<Published>, CommentError> {
+    write(client, target, stamp, render, false).await
+}
+
+async fn write(
+    client: &Client,
+    target: &Target,
+    stamp: &Stamp,
+    render: &(dyn Fn(usize) -> String + Sync),
+    begin: bool,
+) -> Result<Option<Published>, CommentError> {
     let mut thread = Thread::open(client, target, stamp.clone()).await?;
     let mut sizes = SMALLER.into_iter();
     let mut body = thread.body(&mut sizes, render);
@@ -86,10 +112,11 @@ pub async fn publish(
         let seen = match (thread.look().await, &done) {
             (Ok(seen), _) => seen,
             // What was written is written, even if nobody can look whether another run was there as well.
-            (Err(_), Some(done)) => return Ok(done.clone()),
+            (Err(_), Some(done)) => return Ok(Some(done.clone())),
             (Err(error), None) => return Err(error),
         };
         let written = match decide(&seen, stamp, &body) {
+            Step::Post if !begin => return Ok(done),
             Step::Post => thread.post(&body.text).await.map(Published::Created),
             Step::Patch { id, text } => {
                 let patched = thread.patch(id, text.unwrap_or(&body.text)).await;
@@ -101,8 +128,8 @@ pub async fn publish(
                 }
                 continue;
             }
-            Step::Rest { url, newer: true } => return Ok(Published::Newer(url)),
-            Step::Rest { url, newer: false } => return Ok(done.unwrap_or(Published::Unchanged(url))),
+            Step::Rest { url, newer: true } => return Ok(Some(Published::Newer(url))),
+            Step::Rest { url, newer: false } => return Ok(Some(done.unwrap_or(Published::Unchanged(url)))),
         };
         match written {
             Ok(published) => done = Some(published),

@@ -118,6 +118,12 @@ impl Looking<'_> {
             let name = name.to_owned();
             return Some(event().map(|event| Place::Artifact { name, event }));
         }
+        if source == "latest-release" {
+            return Some(Ok(Place::LatestRelease));
+        }
+        if let Some(tag) = source.strip_prefix("ref:") {
+            return Some(Ok(Place::Tag(tag.to_owned())));
+        }
         let id = source.strip_prefix("run:")?;
         Some(id.parse().map(Place::Run).map_err(|_| "`run:` needs a number"))
     }

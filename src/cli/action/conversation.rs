@@ -43,20 +43,40 @@ impl Conversation {
         cancelled: bool,
         render: &(dyn Fn(usize) -> String + Sync),
     ) -> Result<String, Silence> {
+        let stamp = self.stamp(state, context::now());
+        let writing = comment::publish(&self.client, &self.target, &stamp, render);
+        let url = self.answer(cancelled, async { Ok(Some(writing.await?)) }).await;
+        url.map(Option::unwrap_or_default)
+    }
+
+    /// Writes the comment anew where an earlier run has left one; gives its page.
+    pub(super) async fn amend(
+        &self,
+        render: &(dyn Fn(usize) -> String + Sync),
+    ) -> Result<Option<String>, Silence> {
+        let stamp = self.stamp(State::Final, context::now());
+        let writing = comment::update(&self.client, &self.target, &stamp, render);
+        self.answer(false, writing).await
+    }
+
+    async fn answer(
+        &self,
+        cancelled: bool,
+        writing: impl Future<Output = Result<Option<Published>, CommentError>>,
+    ) -> Result<Option<String>, Silence> {
         let patience = if cancelled {
             PATIENCE_IF_CANCELLED
         } else {
             PATIENCE
         };
-        let stamp = self.stamp(state, context::now());
-        let writing = comment::publish(&self.client, &self.target, &stamp, render);
         match tokio::time::timeout(patience, writing).await {
-            Ok(Ok(
+            Ok(Ok(None)) => Ok(None),
+            Ok(Ok(Some(
                 Published::Created(url)
                 | Published::Updated(url)
                 | Published::Unchanged(url)
                 | Published::Newer(url),
-            )) => Ok(url),
+            ))) => Ok(Some(url)),
             Ok(Err(error @ CommentError::Forbidden(_))) => Err(Silence::Forbidden(chain(error))),
             Ok(Err(error)) => Err(Silence::Failed(chain(error))),
             Err(_) => Err(Silence::Failed(format!(

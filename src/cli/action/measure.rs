@@ -357,14 +357,22 @@ struct LastWord<'a> {
 impl LastWord<'_> {
     /// Says it; gives what could not be done, if that is not normal.
     async fn say(&self) -> Option<String> {
+        let render = |limit| self.step.clean(&report::markdown(self.summary, limit));
         if !is_wanted(self.mode, self.summary, self.exit) {
-            return None;
+            return match self.talk.amend(&render).await {
+                Ok(url) => {
+                    self.step.outputs(&[("comment-url", url.unwrap_or_default())]);
+                    None
+                }
+                // Nothing was to be said, so nobody misses it.
+                Err(Silence::Forbidden(_)) => None,
+                Err(Silence::Failed(why)) => Some(format!("an earlier comment was not renewed: {why}")),
+            };
         }
         let unfinished = Unfinished::of(self.talk, self.invocation);
         unfinished.write(&self.narrator.directory);
         let cancelled = self.exit == ExitCode::Cancelled;
         let state = if cancelled { State::Partial } else { State::Final };
-        let render = |limit| self.step.clean(&report::markdown(self.summary, limit));
         match self.talk.write(state, cancelled, &render).await {
             Ok(url) => {
                 Unfinished::remove(self.narrator.directory.path());

@@ -127,9 +127,9 @@ fn refuse_baseline(
     }
 }
 
-/// Sources that a release, or a second arm of the run, could give.
+/// The source that a second arm of the run could give.
 fn to_come(source: &str) -> bool {
-    matches!(source, "measure" | "latest-release") || source.starts_with("ref:")
+    source == "measure"
 }
 
 fn format_to_come(format: ResultFormat) -> Option<&'static str> {

@@ -178,7 +178,7 @@ fn sides(commit: Option<&str>, url: Option<&str>, comparison: Option<&Comparison
         }
     }
     let baseline = comparison.and_then(|comparison| comparison.baseline.run_url.as_deref());
-    for (text, url) in [("this run", url), ("baseline run", baseline)] {
+    for (text, url) in [("run", url), ("baseline run", baseline)] {
         parts.extend(url.map(|url| {
             let url = url.to_owned();
             Line(vec![Span::Link { text, url }])
