@@ -6,6 +6,7 @@
     reason = "a test that cannot go on fails"
 )]
 
+mod action;
 mod docs;
 mod github;
 mod layers;
