@@ -16,7 +16,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::github::{Github, Pull, Run, State, TOKEN, sha};
+use crate::support::github::{Github, Pull, Run, State, TOKEN, artifact_of, sha, summary};
 use crate::support::{Suite, evalwave};
 
 /// A suite called `all` of these pairs, whose attempts run `script`.
@@ -55,6 +55,8 @@ impl Workflow {
     /// A checkout of `suite`, whose commit follows `b` of the history on GitHub, in a run for pull request 12.
     pub(super) fn new(suite: Suite, mut state: State) -> Self {
         let head = commit_all(suite.path());
+        state.commit("head", &["b"]);
+        state.commit("fork", &["b"]);
         state.commits.insert(head.clone(), vec![sha("b"), sha("head")]);
         state.pulls.push(Pull {
             number: 12,
@@ -204,6 +206,10 @@ pub(super) fn measured() -> State {
         created_at: yesterday.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         ..Run::pushed(3, "b")
     });
+    let mut summary = summary("all", Some(&sha("b")));
+    let attempt = |index: u32| json!({ "index": index, "outcome": "passed", "seconds": 1.0, "tries": 1 });
+    summary["pairs"][0]["attempts"] = json!([attempt(1), attempt(2)]);
+    state.artifacts[0] = artifact_of(3, "evalwave-all", &summary);
     state
 }
 

@@ -76,7 +76,7 @@ impl Looking<'_> {
             match self.find(place).await {
                 Search::Found(found) => {
                     sets.push(found.results);
-                    notes.push(found.how);
+                    notes.push(format!("baseline: {}", found.how));
                 }
                 Search::NotFound(why) => return Ok(Looked::none(why)),
                 Search::Failed(how) => return Ok(Looked::failed(how)),
