@@ -468,8 +468,8 @@ proptest! {
     fn no_flag_text_panics(text in "\\PC{0,12}") {
         let _ = text.parse::<Shard>();
         let _ = text.parse::<LabelGlobs>();
-        let _ = super::id_glob(&text);
-        let _ = super::path_glob(&text);
+        let _ = crate::glob::id_glob(&text);
+        let _ = crate::glob::path_glob(&text);
         prop_assert!(globs(&text).len() <= text.len());
     }
 }
