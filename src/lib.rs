@@ -32,6 +32,8 @@ pub mod plan;
 
 pub mod report;
 
+pub mod git;
+
 pub mod catalog;
 pub mod results;
 pub mod sandbox;

@@ -132,10 +132,12 @@ impl RunDir {
     pub async fn record(&self, event: &Event) -> Result<(), StoreError> {
         match event {
             Event::AttemptEnded { record, details, .. } => {
-                if let Some(path) = &record.path {
-                    write_attempt(&self.path.join(path), record, details).await?;
-                }
-                self.journal.write(event).await
+                let kept = match &record.path {
+                    Some(path) => write_attempt(&self.path.join(path), record, details).await,
+                    None => Ok(()),
+                };
+                // The journal knows of it whatever became of the file.
+                self.journal.write(event).await.and(kept)
             }
             Event::PairEnded {
                 pair,
@@ -143,6 +145,7 @@ impl RunDir {
                 representative,
                 graded,
             } => {
+                let mut published = Ok(());
                 if let Some(planned) = self.pairs.get(pair) {
                     let job = publish::Job {
                         run_dir: self.path.clone(),
@@ -154,9 +157,9 @@ impl RunDir {
                         graded: graded.clone(),
                         config: self.publish.clone(),
                     };
-                    blocking(move || job.run()).await?;
+                    published = blocking(move || job.run()).await;
                 }
-                self.journal.write(event).await
+                self.journal.write(event).await.and(published)
             }
             _ => self.journal.write(event).await,
         }
@@ -322,3 +325,6 @@ async fn blocking<T: Send + 'static>(
         .await
         .map_err(|error| StoreError::Io(std::io::Error::other(error)))?
 }
+
+#[cfg(test)]
+mod tests;

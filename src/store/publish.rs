@@ -62,10 +62,10 @@ impl Job {
         let from = self.run_dir.join(attempt.path());
         let file: AttemptFile = read_json(&from.join(ATTEMPT_FILE))?;
         let result = from.join(RESULT_FILE);
-        let document = if result.is_file() {
-            Some(fs::read_to_string(&result)?)
-        } else {
-            None
+        // A command that was killed may have left anything there.
+        let document = match result.is_file() {
+            true => String::from_utf8(fs::read(&result)?).ok(),
+            false => None,
         };
         // Alone, the document stands for the pair; among all, each stands for itself.
         let (passed, attempts) = match self.config.what {

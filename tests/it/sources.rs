@@ -110,6 +110,18 @@ fn every_source_reads_the_same_results() {
             json!({ "compared": 2, "passed": [2, 2], "flips": [0, 0], "p": 1.0, "verdict": "unchanged" });
         assert_eq!(counts(&json(&compared)), expected, "{source}");
     }
+    // As in a hook, where git speaks of another repository in the environment.
+    let hooked = evalwave(suite.path())
+        .args([
+            "compare",
+            "--baseline",
+            "before.json",
+            "--current",
+            "git:HEAD:before.json",
+        ])
+        .env("GIT_DIR", "/nowhere")
+        .assert();
+    hooked.code(0);
     let piped = evalwave(suite.path())
         .args([
             "compare",
