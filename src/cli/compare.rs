@@ -4,12 +4,13 @@ use super::arguments::{CompareArguments, ComparisonFormat};
 use super::context::{self, Context};
 use super::sources::read_results;
 use super::{Failure, json, print, tell};
+use crate::aggregate::{self, Facts};
 use crate::compare::gates::{self, GateFacts};
 use crate::compare::{self, Options};
 use crate::config::settings::{self, Given};
 use crate::config::{self, ComparisonConfig};
 use crate::model::summary::GateResult;
-use crate::model::{Comparison, ExitCode, Gate};
+use crate::model::{Comparison, ExitCode};
 use crate::report;
 
 pub(super) fn compare(arguments: &CompareArguments, context: &Context) -> Result<ExitCode, Failure> {
@@ -61,22 +62,16 @@ pub(super) fn between(
     let comparison = compare::compare(&baseline, &current, &options);
     let facts = GateFacts::of_results(&current);
     let gates = gates::evaluate(&config.fail_on, &facts, Some(&comparison));
+    let (_, exit) = aggregate::conclude(Facts {
+        measured: facts.pass_rate().is_some(),
+        complete: facts.without_verdict.is_empty(),
+        cancelled: false,
+        skipped: false,
+        gates: &gates,
+    });
     Ok(Compared {
-        exit: exit(&facts, &gates),
         comparison,
         gates,
+        exit,
     })
-}
-
-fn exit(facts: &GateFacts, gates: &[GateResult]) -> ExitCode {
-    let incomplete = Gate::Incomplete.to_string();
-    if facts.pass_rate().is_none() {
-        ExitCode::NothingMeasured
-    } else if gates.iter().any(|gate| gate.failed && gate.gate != incomplete) {
-        ExitCode::GateFailed
-    } else if gates.iter().any(|gate| gate.failed) {
-        ExitCode::Incomplete
-    } else {
-        ExitCode::Success
-    }
 }

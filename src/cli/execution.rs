@@ -15,11 +15,12 @@ use crate::aggregate::Facts;
 use crate::compare::gates::{self, GateFacts};
 use crate::compare::{self, Options};
 use crate::config::{Config, SandboxConfig};
-use crate::model::{ExitCode, Gate, ResultSet, Run, Summary};
+use crate::model::layout::SUMMARY_FILE;
+use crate::model::{ExitCode, ResultSet, Run, RunPlan, Summary};
 use crate::runner::Job;
 use crate::sandbox::Backend;
 use crate::sandbox::local::{LocalBackend, LocalOptions};
-use crate::store::{self, RunDir};
+use crate::store::RunDir;
 use crate::{aggregate, report};
 
 /// The report beside the summary.
@@ -72,34 +73,36 @@ pub(super) async fn cancel_on_signal(cancel: CancellationToken) {
     cancel.cancel();
 }
 
+/// What bounds the concurrency below what was asked for.
+pub(super) fn bounded(plan: &RunPlan) -> String {
+    format!("concurrency {}", plan.concurrency.reason)
+}
+
 /// Decides the run, compares it, and says how it ended. `url` is the page of the workflow run that it is a part of.
 pub(super) fn conclude(
     run: &Run,
     config: &Config,
     baseline: Baseline,
+    skipped: bool,
     url: Option<String>,
 ) -> (Summary, ExitCode) {
     let mut summary = aggregate::summarize(run);
     summary.run.url = url;
+    if run.plan.concurrency.bounded {
+        summary.notices.push(bounded(&run.plan));
+    }
     compare_with(&mut summary, config, baseline, run);
     summary.gates = gates::evaluate(
         &config.fail_on,
         &GateFacts::of_summary(&summary),
         summary.comparison.as_ref(),
     );
-    let incomplete = Gate::Incomplete.to_string();
-    let facts = Facts {
-        totals: &summary.totals,
+    let (conclusion, exit) = aggregate::conclude(Facts {
         cancelled: run.cancelled,
-        // A suite with pairs of which none is selected: nothing has changed, or the shard is an empty one.
-        skipped: run.plan.pairs.is_empty() && run.plan.selection.of > 0,
-        fail_on: &config.fail_on,
-        gate_failed: summary
-            .gates
-            .iter()
-            .any(|gate| gate.failed && gate.gate != incomplete),
-    };
-    let (conclusion, exit) = aggregate::conclude(facts);
+        skipped,
+        gates: &summary.gates,
+        ..Facts::of(&summary.totals)
+    });
     summary.run.conclusion = conclusion;
     (summary, exit)
 }
@@ -123,7 +126,7 @@ fn compare_with(summary: &mut Summary, config: &Config, baseline: Baseline, run:
 /// Writes the documents of the whole run; what cannot be written is said, and what was printed stands.
 pub(super) fn keep(directory: &RunDir, summary: &Summary) -> Result<(), Failure> {
     let documents = [
-        (store::SUMMARY_FILE, json(summary)?),
+        (SUMMARY_FILE, json(summary)?),
         (REPORT_FILE, report::markdown(summary, usize::MAX)),
     ];
     for (name, text) in documents {

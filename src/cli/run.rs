@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
     ];
     let suite = Suite::read(&arguments.selection, &more, context)?;
     let plan = suite.plan(&arguments.selection)?;
-    let baseline = Baseline::read(&suite, arguments.baseline.is_some(), context)?;
+    let baseline = Baseline::read(&suite, is_given(arguments.baseline.as_deref()), context)?;
     let started_at = context::now();
     let output = Output::of(
         arguments.output_dir.as_deref(),
@@ -41,18 +41,19 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
         &output.directory,
         arguments.overwrite,
         &job.plan,
-        &suite.config.attempt.publish,
+        &suite.config.attempt,
     )?;
     output.point_latest();
     if job.plan.concurrency.bounded {
-        tell(&format!("notice: concurrency {}", job.plan.concurrency.reason));
+        tell(&format!("notice: {}", execution::bounded(&job.plan)));
     }
     let recording = Arc::new(Recording {
         directory,
         progress: Progress::new(job.plan.attempts()),
     });
     let run = drive(Arc::new(job), backend, &recording)?;
-    let (summary, exit) = execution::conclude(&run, &suite.config, baseline, None);
+    let skipped = arguments.selection.is_skipped(&run.plan);
+    let (summary, exit) = execution::conclude(&run, &suite.config, baseline, skipped, None);
     execution::keep(&recording.directory, &summary)?;
     print(&match arguments.format {
         TextOrJson::Text => report::text(&summary, context.color),
@@ -60,6 +61,11 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
     })?;
     tell(&format!("results in {}", output.shown));
     Ok(exit)
+}
+
+/// Whether a flag has a value: an empty one was not given.
+fn is_given(flag: Option<&str>) -> bool {
+    flag.is_some_and(|flag| !flag.trim().is_empty())
 }
 
 /// Runs the plan, SIGINT and SIGTERM cancelling it.

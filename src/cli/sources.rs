@@ -85,8 +85,9 @@ fn globs(lists: &[Globs]) -> Vec<String> {
 
 fn given(selection: &SelectionArguments, more: &[(Setting, Option<&str>)], context: &Context) -> Given {
     // A path in a flag starts where the user is, one in the file where the file is.
-    let pairs = selection.pairs.as_deref().map(|pairs| match pairs {
-        "-" => pairs.to_owned(),
+    let pairs = selection.pairs.as_deref().map(|pairs| match pairs.trim() {
+        // An empty one is not set, and nothing that a directory is joined to is empty.
+        "-" | "" => pairs.to_owned(),
         path => context.absolute(Utf8Path::new(path)).into_string(),
     });
     let flags = [

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
-use super::client::{Ask, Client, TRIES, root};
+use super::client::{Ask, Client, DOWNLOAD_TIMEOUT, TRIES, root};
 use super::error::{Again, GithubError, Problem};
 use super::retry::Refusal;
 use super::zip::{self, BadZip, Limits};
@@ -169,7 +169,8 @@ async fn fetch(client: &Client, location: reqwest::Url, ask: &Ask) -> Result<Vec
         ask.failed_for(Problem::Unreachable(root(&error)), Again::Soon)
     };
     let too_large = || ReadError::TooLarge((MAX_ARTIFACT >> 20) as u64);
-    let mut answer = client.plain().get(location).send().await.map_err(unreachable)?;
+    let request = client.plain().get(location).timeout(DOWNLOAD_TIMEOUT);
+    let mut answer = request.send().await.map_err(unreachable)?;
     let status = answer.status().as_u16();
     if !answer.status().is_success() {
         let message = Some("where artifacts are stored".to_owned());

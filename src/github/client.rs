@@ -24,8 +24,7 @@ pub(super) const TRIES: u32 = 3;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
-const SILENCE_TIMEOUT: Duration = Duration::from_secs(20);
-const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(120);
+pub(super) const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A value that no message and no log shows.
 #[derive(Clone, PartialEq, Eq)]
@@ -50,7 +49,7 @@ pub struct Client {
     github: Octocrab,
     /// What comes before every path: empty, or `/api/v3`.
     prefix: String,
-    /// For what is stored elsewhere: it never carries the token.
+    /// The same connections without the token, which is added to each question to GitHub alone.
     plain: reqwest::Client,
     first_wait: Duration,
 }
@@ -126,20 +125,11 @@ impl Client {
 
         // Where somebody else has installed a provider, that one serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let common = || {
-            reqwest::Client::builder()
-                .connect_timeout(CONNECT_TIMEOUT)
-                .read_timeout(SILENCE_TIMEOUT)
-                .https_only(url.scheme() == "https")
-        };
-        let api = common()
-            .redirect(Policy::none())
+        let http = reqwest::Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
             .timeout(ANSWER_TIMEOUT)
-            .build()
-            .map_err(|error| setup(error.into()))?;
-        let plain = common()
-            .redirect(Policy::limited(3))
-            .timeout(DOWNLOAD_TIMEOUT)
+            .https_only(url.scheme() == "https")
+            .redirect(Policy::none())
             .user_agent(concat!("evalwave/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| setup(error.into()))?;
@@ -157,10 +147,10 @@ impl Client {
         }
         Ok(Self {
             github: builder
-                .build_with_reqwest(api)
+                .build_with_reqwest(http.clone())
                 .map_err(|error| setup(error.into()))?,
             prefix,
-            plain,
+            plain: http,
             first_wait: Duration::from_secs(1),
         })
     }

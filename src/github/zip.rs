@@ -104,3 +104,78 @@ fn claimed_entries(archive: &[u8]) -> usize {
         _ => 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::{BadZip, Limits, claimed_entries, read};
+
+    const LIMITS: Limits = Limits {
+        file: 2 << 20,
+        entries: 3,
+        ratio: 200,
+    };
+
+    fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        for (name, bytes) in files {
+            zip.start_file(*name, zip::write::SimpleFileOptions::default())
+                .unwrap();
+            zip.write_all(bytes).unwrap();
+        }
+        zip.finish().unwrap().into_inner()
+    }
+
+    /// Bytes that cannot be packed.
+    fn noise(length: usize) -> Vec<u8> {
+        let mut state = 1_u32;
+        let next = || {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            (state >> 16) as u8
+        };
+        std::iter::repeat_with(next).take(length).collect()
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_its_cap_and_no_byte_beyond() {
+        let bytes = noise(2 << 20);
+        assert_eq!(read(&archive(&[("a", &bytes)]), "a", LIMITS).unwrap(), bytes);
+        let bytes = noise((2 << 20) + 1);
+        let error = read(&archive(&[("a", &bytes)]), "a", LIMITS).unwrap_err();
+        assert_eq!(error.to_string(), "`a` in it is larger than 2 MiB");
+    }
+
+    #[test]
+    fn a_size_that_is_not_true_does_not_help() {
+        let mut bomb = archive(&[("a", &vec![0; 4 << 20])]);
+        // The size as the header and the directory state it: 100 bytes.
+        let size = (4_u32 << 20).to_le_bytes();
+        let places: Vec<usize> = bomb
+            .windows(4)
+            .enumerate()
+            .filter(|(_, window)| *window == size)
+            .map(|(at, _)| at)
+            .collect();
+        assert!(!places.is_empty());
+        for at in places {
+            bomb[at..at + 4].copy_from_slice(&100_u32.to_le_bytes());
+        }
+        let error = read(&bomb, "a", LIMITS).unwrap_err();
+        assert!(
+            matches!(error, BadZip::Bomb { .. } | BadZip::BrokenEntry { .. }),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_number_of_files_is_looked_at_before_they_are() {
+        let files: [(&str, &[u8]); 4] = [("a", b"1"), ("b", b"2"), ("c", b"3"), ("d", b"4")];
+        let four = archive(&files);
+        assert_eq!(claimed_entries(&four), 4);
+        assert!(matches!(read(&four, "a", LIMITS), Err(BadZip::TooMany(3))));
+        assert_eq!(read(&archive(&files[..3]), "a", LIMITS).unwrap(), b"1");
+    }
+}

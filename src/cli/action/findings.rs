@@ -3,8 +3,8 @@
 use camino::Utf8Path;
 
 use crate::github::log::{Loudness, MOST_ANNOTATIONS};
+use crate::model::layout::SUMMARY_FILE;
 use crate::model::{Comparison, PairSummary, Summary, Verdict};
-use crate::store::SUMMARY_FILE;
 
 /// The outputs of a run, every one of them: what is not known is empty.
 pub(super) fn outputs(summary: &Summary, directory: &Utf8Path, report: &str) -> Vec<(&'static str, String)> {

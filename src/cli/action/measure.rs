@@ -52,6 +52,7 @@ pub(super) fn measure(
     }
     let plan = suite.plan(&selection)?;
     let measurement = Measurement {
+        skipped: selection.is_skipped(&plan),
         inputs,
         invocation,
         suite: &suite,
@@ -90,6 +91,8 @@ struct Measurement<'a> {
     invocation: &'a Invocation,
     suite: &'a Suite,
     context: &'a Context,
+    /// Nothing is selected, and that is fine.
+    skipped: bool,
 }
 
 /// What is settled with GitHub before the run.
@@ -123,12 +126,7 @@ impl Measurement<'_> {
         step.hide(job.secrets.iter().map(|(_, value)| value.as_str()));
         harden_self();
         let backend = execution::backend(self.suite, &job, self.context)?;
-        let directory = RunDir::create(
-            &output.directory,
-            false,
-            &job.plan,
-            &self.suite.config.attempt.publish,
-        )?;
+        let directory = RunDir::create(&output.directory, false, &job.plan, &self.suite.config.attempt)?;
         // Known from here on, so that what there is is kept even if this process is killed.
         step.outputs(&[
             ("artifact", self.artifact()),
@@ -280,7 +278,7 @@ impl Measurement<'_> {
     fn conclude(&self, run: &Run, subject: &Subject, looked: Looked) -> (Summary, ExitCode) {
         let Looked { baseline, notes, .. } = looked;
         let url = Some(self.invocation.run_url());
-        let (mut summary, exit) = execution::conclude(run, &self.suite.config, baseline, url);
+        let (mut summary, exit) = execution::conclude(run, &self.suite.config, baseline, self.skipped, url);
         summary.notices.extend(notes);
         summary.notices.extend(subject.note.clone());
         (summary, exit)

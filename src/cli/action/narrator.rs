@@ -10,9 +10,10 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::step::Step;
 use crate::aggregate;
 use crate::cli::recorder::record_error;
+use crate::model::layout::OUTPUT_FILE;
 use crate::model::{AttemptId, AttemptRecord, Event, Outcome, PairId, PairSummary, Run, Summary, Verdict};
 use crate::runner::{Job, RecordError, Recorder};
-use crate::store::{OUTPUT_FILE, RunDir};
+use crate::store::RunDir;
 
 /// How much of an attempt's output is read for the log.
 const TAIL_BYTES: u64 = 4 << 10;

@@ -15,6 +15,7 @@ use crate::github::comment::{State, Target};
 use crate::github::event::{Invocation, Trigger, WorkflowRun};
 use crate::github::log::Loudness;
 use crate::github::{Client, Repository, Secret, pull_request};
+use crate::model::layout::{JOURNAL_FILE, SUMMARY_FILE};
 use crate::model::summary::Conclusion;
 use crate::model::{ExitCode, Summary};
 use crate::store::{self, RunDir, Stored};
@@ -131,14 +132,14 @@ impl Place {
 
 /// Reads a run directory as data: nothing in it is believed but what its own types hold.
 fn read(directory: &Utf8Path) -> Result<Summary, Failure> {
-    for name in [store::SUMMARY_FILE, store::JOURNAL_FILE] {
+    for name in [SUMMARY_FILE, JOURNAL_FILE] {
         let path = directory.join(name);
         let size = fs_err::symlink_metadata(&path).map_or(0, |found| found.len());
         if size > MAX_DOCUMENT_BYTES {
             return Err(anyhow!("cannot read `{path}`: {size} bytes are more than any run has").into());
         }
     }
-    let path = directory.join(store::SUMMARY_FILE);
+    let path = directory.join(SUMMARY_FILE);
     let summary = if path.is_file() {
         results::parse_summary(path.as_str(), &fs_err::read(&path)?)?
     } else {
@@ -248,7 +249,7 @@ pub(super) fn finish(
                 run_attempt: left.run_attempt,
                 head: left.head,
             };
-            let state = match directory.join(store::SUMMARY_FILE).is_file() {
+            let state = match directory.join(SUMMARY_FILE).is_file() {
                 true if summary.run.conclusion != Conclusion::Cancelled => State::Final,
                 _ => State::Partial,
             };

@@ -65,22 +65,12 @@ async fn a_file_that_leads_elsewhere_is_never_taken_for_the_named_one() {
 
 #[tokio::test]
 async fn a_bomb_is_not_unpacked() {
-    let zeros = vec![0; 80 << 20];
+    let zeros = vec![0; 4 << 20];
     let bomb = archive(&[("summary.json", &zeros)]);
-    assert!(bomb.len() < 1 << 20);
+    assert!(bomb.len() < 10_000);
     assert_eq!(
         refused(bomb, "summary.json").await,
         "`summary.json` in it is packed more than 200 times"
-    );
-}
-
-#[tokio::test]
-async fn an_archive_of_too_many_files_is_not_opened() {
-    let names: Vec<String> = (0..10_001).map(|at| at.to_string()).collect();
-    let files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b""[..])).collect();
-    assert_eq!(
-        refused(archive(&files), "0").await,
-        "it holds more than 10000 files"
     );
 }
 

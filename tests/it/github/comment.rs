@@ -191,6 +191,26 @@ async fn a_token_that_may_not_ask_whose_it_is_finds_the_workflows_comment() {
 }
 
 #[tokio::test]
+async fn an_enterprise_server_is_asked_whose_the_token_is_beside_its_other_api() {
+    let github = Github::start(State {
+        prefix: "/api/v3".to_owned(),
+        login: "evals-app[bot]".to_owned(),
+        comments: vec![written(1, "evals-app[bot]", &said(1, 4, "before").body)],
+        ..State::default()
+    });
+    say(&github, &stamp(5), "now").await.unwrap();
+    assert_eq!(left(&github), one(1, "now"));
+    let asked = github.asked();
+    assert_eq!(asked[0], "POST /api/graphql");
+    assert!(
+        asked[1..]
+            .iter()
+            .all(|line| line.contains(" /api/v3/repos/octo/evals/")),
+        "{asked:?}"
+    );
+}
+
+#[tokio::test]
 async fn duplicates_are_folded_into_the_oldest() {
     let github = with(vec![
         said(3, 2, "b"),

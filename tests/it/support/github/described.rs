@@ -230,13 +230,16 @@ fn scalar(schema: &Value, text: &str) -> Value {
     parsed.filter(fits).unwrap_or_else(|| text.into())
 }
 
-/// Schemas are compiled once.
+/// Each schema is compiled once.
 fn valid(schema: &Value, value: &Value) -> Result<(), String> {
     static COMPILED: LazyLock<Mutex<HashMap<String, &'static jsonschema::Validator>>> =
         LazyLock::new(Mutex::default);
-    let mut compiled = COMPILED.lock().unwrap();
-    let validator = compiled.entry(schema.to_string()).or_insert_with(|| {
-        let whole = json!({ "allOf": [schema], "$defs": DESCRIPTION["$defs"] });
+    let text = schema.to_string();
+    let validator = *COMPILED.lock().unwrap().entry(text).or_insert_with_key(|text| {
+        let mut whole = json!({ "allOf": [schema] });
+        if text.contains("$ref") {
+            whole["$defs"] = DESCRIPTION["$defs"].clone();
+        }
         Box::leak(Box::new(jsonschema::draft202012::new(&whole).unwrap()))
     });
     validator
