@@ -124,11 +124,18 @@ impl TryContext {
             details: AttemptDetails::default(),
             started,
         };
+        let mut log = None;
         let lived = tokio::select! {
             biased;
-            lived = self.live(&mut life) => Ok(lived),
+            lived = self.live(&mut life, &mut log) => Ok(lived),
             Ok(reason) = cancel => Err(reason),
         };
+        // A try that was cut off has printed something, too.
+        if let Some(log) = log
+            && let Ok(finished) = log.finish(&self.job.redactor).await
+        {
+            life.details.notes.extend(finished.note);
+        }
         let graded = match lived {
             Ok(Ok(graded)) => graded,
             Ok(Err(failure)) => vec![(self.judge(None, Err(failure)), None)],
@@ -141,7 +148,12 @@ impl TryContext {
         self.end(life, graded)
     }
 
-    async fn live(&self, life: &mut Life) -> Result<Vec<Graded>, Failure> {
+    /// Leaves an unfinished log in `log` where it is cut off.
+    async fn live<'t>(
+        &'t self,
+        life: &mut Life,
+        log: &mut Option<OutputLog<'t>>,
+    ) -> Result<Vec<Graded>, Failure> {
         let values = environment::values(&self.job, self.pair, &self.id);
         let started = Event::AttemptStarted {
             attempt: self.id.clone(),
@@ -154,13 +166,18 @@ impl TryContext {
             .open_try(&self.id, self.try_number)
             .await
             .map_err(store_failed)?;
-        let mut log = OutputLog::create(&directory.join(collect::OUTPUT_FILE), &self.job.redactor)
-            .await
-            .map_err(store_failed)?;
-        let lived = self.live_logged(life, &values, &directory, &mut log).await;
-        let finished = log.finish(&self.job.redactor).await.map_err(store_failed)?;
+        let path = directory.join(collect::OUTPUT_FILE);
+        let created = OutputLog::create(&path, &self.job.redactor).await;
+        let lived = self
+            .live_logged(life, &values, &directory, log.insert(created.map_err(store_failed)?))
+            .await;
+        let finished = match log.take() {
+            Some(log) => log.finish(&self.job.redactor).await.map_err(store_failed)?,
+            None => Finished::default(),
+        };
         life.details.notes.extend(finished.note.clone());
-        let (end, collected) = lived.map_err(|failure| with_output(failure, &finished))?;
+        let (end, mut collected) = lived.map_err(|failure| with_output(failure, &finished))?;
+        life.details.notes.append(&mut collected.notes);
         Ok(self.grade(end, collected, &finished))
     }
 
@@ -227,7 +244,6 @@ impl TryContext {
         let sandbox = within(limit, Phase::Provision, self.backend.start(&spec)).await?;
         life.phases.set(Phase::Provision, seconds(begun.elapsed()));
         life.boot = Some(sandbox.boot());
-        life.details.confinement = sandbox.confinement();
         let sandbox = life.sandbox.insert(sandbox);
         let begun = Instant::now();
         within(limit, Phase::Upload, sandbox.upload(&self.job.workspace)).await?;
@@ -312,7 +328,9 @@ impl TryContext {
         judge(&Evidence { cancelled, course }, &self.job.rules)
     }
 
-    fn end(&self, life: Life, graded: Vec<Graded>) -> TryEnd {
+    fn end(&self, mut life: Life, graded: Vec<Graded>) -> TryEnd {
+        // Known once a command has started.
+        life.details.confinement = life.sandbox.as_ref().map(|sandbox| sandbox.confinement()).unwrap_or_default();
         let elapsed = seconds(life.started.elapsed());
         let started_offset = seconds(life.started - self.run_started);
         let all_reusable = graded.iter().all(|(judgement, _)| judgement.sandbox_is_usable());

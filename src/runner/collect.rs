@@ -202,19 +202,26 @@ async fn find_results(
         .map_err(|error| lost(ErrorClass::Collect, &chain(&error)))?
         .compile_matcher();
     let base = result.base.clone();
-    let archive = directory.join(".result.tar");
+    let archive = PassingFile(directory.join(".result.tar"));
     let cap = MAX_RESULT + ARCHIVE_OVERHEAD;
-    let Some(()) = download(sandbox, &base, &archive, cap).await? else {
+    let Some(()) = download(sandbox, &base, &archive.0, cap).await? else {
         return Ok(Vec::new());
     };
     let parent = base.parent().unwrap_or(Utf8Path::new("")).to_owned();
-    let from = archive.clone();
-    let found = tokio::task::spawn_blocking(move || matching_files(&from, &parent, &matcher)).await;
-    // The archive is a copy of what was just read; a left-over is replaced by the next try.
-    let _ = fs::remove_file(&archive);
-    found
+    tokio::task::spawn_blocking(move || matching_files(&archive.0, &parent, &matcher))
+        .await
         .map_err(|error| lost(ErrorClass::Collect, &error.to_string()))?
         .map_err(|error| lost(ErrorClass::Collect, &chain(&error)))
+}
+
+/// A file that is removed when it is dropped, also where the work on it is cut off.
+struct PassingFile(Utf8PathBuf);
+
+impl Drop for PassingFile {
+    fn drop(&mut self) {
+        // It may never have come into being.
+        let _ = fs::remove_file(&self.0);
+    }
 }
 
 fn matching_files(
@@ -223,12 +230,19 @@ fn matching_files(
     matcher: &GlobMatcher,
 ) -> std::io::Result<Vec<Found>> {
     let mut found = Vec::new();
+    let mut no_file = None;
     let mut archive = tar::Archive::new(std::io::BufReader::new(fs::File::open(archive)?));
     for entry in archive.entries()? {
         let mut entry = entry?;
         let Some(path) = safe_path(&entry) else { continue };
         let path = parent.join(path);
-        if !entry.header().entry_type().is_file() || !matcher.is_match(&path) {
+        if !matcher.is_match(&path) {
+            continue;
+        }
+        let kind = entry.header().entry_type();
+        if !kind.is_file() {
+            let what = if kind.is_dir() { "a directory" } else { "no regular file" };
+            no_file.get_or_insert((path, what));
             continue;
         }
         let bytes = if entry.size() > MAX_RESULT {
@@ -241,6 +255,12 @@ fn matching_files(
         found.push(Found {
             path: path.into_string(),
             bytes,
+        });
+    }
+    if let (true, Some((path, what))) = (found.is_empty(), no_file) {
+        found.push(Found {
+            path: path.into_string(),
+            bytes: Err(format!("it is {what}")),
         });
     }
     found.sort_by(|one, other| one.path.cmp(&other.path));
@@ -258,9 +278,9 @@ async fn keep_files(
     let Some(config) = &job.attempt.keep else {
         return Ok(());
     };
-    let archive = directory.join(".files.tar");
+    let archive = PassingFile(directory.join(".files.tar"));
     let cap = config.max_size.saturating_mul(2).saturating_add(ARCHIVE_OVERHEAD);
-    let downloaded = download(sandbox, keep, &archive, cap)
+    let downloaded = download(sandbox, keep, &archive.0, cap)
         .await
         .map_err(|failure| failure.message)?;
     if downloaded.is_none() {
@@ -268,17 +288,15 @@ async fn keep_files(
     }
     let excluded = glob_set(&config.exclude).map_err(|error| error.to_string())?;
     let extraction = Extraction {
-        archive: archive.clone(),
+        archive,
         into: directory.join(KEPT_DIR),
         keep: keep.to_owned(),
         excluded,
         max_size: config.max_size,
         redactor: job.redactor.clone(),
     };
-    let extracted = tokio::task::spawn_blocking(move || extraction.run()).await;
-    // The archive is a copy of what was just extracted.
-    let _ = fs::remove_file(&archive);
-    let left_out = extracted
+    let left_out = tokio::task::spawn_blocking(move || extraction.run())
+        .await
         .map_err(|error| error.to_string())?
         .map_err(|error| chain(&error))?;
     notes.extend(left_out);
@@ -294,7 +312,7 @@ fn glob_set(globs: &[String]) -> Result<GlobSet, globset::Error> {
 }
 
 struct Extraction {
-    archive: Utf8PathBuf,
+    archive: PassingFile,
     into: Utf8PathBuf,
     keep: Utf8PathBuf,
     excluded: GlobSet,
@@ -307,7 +325,7 @@ impl Extraction {
     fn run(&self) -> std::io::Result<Vec<String>> {
         let partial = self.into.with_extension("partial");
         fs::create_dir_all(&partial)?;
-        let mut archive = tar::Archive::new(std::io::BufReader::new(fs::File::open(&self.archive)?));
+        let mut archive = tar::Archive::new(std::io::BufReader::new(fs::File::open(&self.archive.0)?));
         let parent = self.keep.parent().unwrap_or(Utf8Path::new(""));
         let (mut left_out, mut too_large, mut size) = (0_usize, 0_usize, 0_u64);
         for entry in archive.entries()? {
@@ -397,7 +415,7 @@ async fn download(
         let file = fs::tokio::File::create(to)
             .await
             .map_err(|error| lost(ErrorClass::Store, &chain(&error)))?;
-        let mut capped = Capped { file, left: cap };
+        let mut capped = Capped { file, cap, left: cap };
         let downloaded = sandbox.download(from, &mut capped).await;
         let flushed = tokio::io::AsyncWriteExt::flush(&mut capped).await;
         match downloaded {
@@ -425,6 +443,7 @@ fn lost(class: ErrorClass, why: &str) -> Failure {
 /// A file that takes only so many bytes.
 struct Capped {
     file: fs::tokio::File,
+    cap: u64,
     left: u64,
 }
 
@@ -436,7 +455,8 @@ impl AsyncWrite for Capped {
     ) -> Poll<std::io::Result<usize>> {
         if bytes.len() as u64 > self.left {
             self.left = 0;
-            return Poll::Ready(Err(std::io::Error::other("it is larger than its limit")));
+            let why = format!("it is larger than {} bytes", self.cap);
+            return Poll::Ready(Err(std::io::Error::other(why)));
         }
         let written = Pin::new(&mut self.file).poll_write(cx, bytes);
         if let Poll::Ready(Ok(written)) = written {
