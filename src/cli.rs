@@ -18,7 +18,7 @@ use std::io::Write as _;
 
 use clap::Parser as _;
 
-use crate::model::ExitCode;
+use crate::model::{ExitCode, with_causes};
 use crate::report;
 use arguments::{Arguments, Subcommand};
 use context::Context;
@@ -60,7 +60,11 @@ pub fn run() -> ExitCode {
     match done {
         Ok(exit) => exit,
         Err(failure) => {
-            let _ = writeln!(std::io::stderr(), "error: {:#}", failure.error);
+            let _ = writeln!(
+                std::io::stderr(),
+                "error: {}",
+                with_causes(failure.error.as_ref())
+            );
             failure.exit
         }
     }

@@ -25,6 +25,7 @@ use crate::config::{AttemptConfig, Config, Format, RetryConfig};
 use crate::model::event::JOURNAL_SCHEMA;
 use crate::model::{
     AttemptDetails, AttemptId, AttemptRecord, CancelReason, Event, Outcome, Policy, Produces, Run, RunPlan,
+    with_causes,
 };
 use crate::redact::Redactor;
 use crate::sandbox::{Backend, Sandbox, Workspace};
@@ -393,7 +394,7 @@ impl Driver {
     /// Stopping is not part of an attempt's end.
     fn stop(&mut self, sandbox: Box<dyn Sandbox>) {
         self.stops
-            .spawn(async move { sandbox.stop().await.map_err(|error| attempt::chain(&error)) });
+            .spawn(async move { sandbox.stop().await.map_err(|error| with_causes(&error)) });
     }
 
     fn stopped(&mut self, stopped: Result<Result<(), String>, JoinError>) {

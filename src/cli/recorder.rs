@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use camino::Utf8PathBuf;
 
 use super::progress::Progress;
-use crate::model::{AttemptId, Event};
+use crate::model::{AttemptId, Event, with_causes};
 use crate::runner::{RecordError, Recorder};
 use crate::store::{RunDir, StoreError};
 
@@ -15,7 +15,7 @@ pub(super) struct Recording {
 }
 
 fn record_error(error: StoreError) -> RecordError {
-    RecordError(format!("{:#}", anyhow::Error::from(error)))
+    RecordError(with_causes(&error))
 }
 
 #[async_trait]

@@ -18,7 +18,7 @@ use crate::aggregate::Facts;
 use crate::compare::gates::{self, GateFacts};
 use crate::compare::{self, Options};
 use crate::config::{Config, SandboxConfig, settings};
-use crate::model::{ExitCode, Gate, ResultSet, Run, Summary};
+use crate::model::{ExitCode, Gate, ResultSet, Run, Summary, with_causes};
 use crate::runner::{self, Job};
 use crate::sandbox::Backend;
 use crate::sandbox::local::{LocalBackend, LocalOptions, harden_self};
@@ -162,7 +162,7 @@ fn keep(directory: &RunDir, summary: &Summary) -> Result<(), Failure> {
     ];
     for (name, text) in documents {
         if let Err(error) = directory.write(name, &text) {
-            tell(&format!("warning: {:#}", anyhow::Error::from(error)));
+            tell(&format!("warning: {}", with_causes(&error)));
         }
     }
     Ok(())

@@ -16,7 +16,7 @@ use crate::aggregate::{CommandEnd, Evidence, Failure, Judgement, Ran, judge, wit
 use crate::config::template::{CommandTemplate, Values};
 use crate::model::{
     AttemptDetails, AttemptError, AttemptId, AttemptRecord, Boot, CancelReason, ErrorClass, Event, Outcome,
-    Phase, Phases, Produces,
+    Phase, Phases, Produces, with_causes,
 };
 use crate::sandbox::{Backend, Command, Exit, Sandbox, SandboxError, SandboxSpec};
 use crate::schedule::Ending;
@@ -169,7 +169,12 @@ impl TryContext {
         let path = directory.join(collect::OUTPUT_FILE);
         let created = OutputLog::create(&path, &self.job.redactor).await;
         let lived = self
-            .live_logged(life, &values, &directory, log.insert(created.map_err(store_failed)?))
+            .live_logged(
+                life,
+                &values,
+                &directory,
+                log.insert(created.map_err(store_failed)?),
+            )
             .await;
         let finished = match log.take() {
             Some(log) => log.finish(&self.job.redactor).await.map_err(store_failed)?,
@@ -330,7 +335,11 @@ impl TryContext {
 
     fn end(&self, mut life: Life, graded: Vec<Graded>) -> TryEnd {
         // Known once a command has started.
-        life.details.confinement = life.sandbox.as_ref().map(|sandbox| sandbox.confinement()).unwrap_or_default();
+        life.details.confinement = life
+            .sandbox
+            .as_ref()
+            .map(|sandbox| sandbox.confinement())
+            .unwrap_or_default();
         let elapsed = seconds(life.started.elapsed());
         let started_offset = seconds(life.started - self.run_started);
         let all_reusable = graded.iter().all(|(judgement, _)| judgement.sandbox_is_usable());
@@ -468,7 +477,7 @@ fn sandbox_failed(phase: Phase, error: &SandboxError) -> Failure {
     failure(
         phase,
         error.class.unwrap_or_else(|| phase_class(phase)),
-        chain(error),
+        with_causes(error),
     )
 }
 
@@ -476,7 +485,7 @@ fn store_failed(error: impl std::error::Error) -> Failure {
     failure(
         Phase::Collect,
         ErrorClass::Store,
-        format!("cannot keep the attempt's files: {}", chain(&error)),
+        format!("cannot keep the attempt's files: {}", with_causes(&error)),
     )
 }
 
@@ -505,18 +514,6 @@ fn phase_class(phase: Phase) -> ErrorClass {
         Phase::Command => ErrorClass::Exec,
         Phase::Collect => ErrorClass::Collect,
     }
-}
-
-/// An error with its causes, in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 /// Seconds, to the millisecond.

@@ -11,11 +11,10 @@ use globset::{Glob, GlobMatcher, GlobSet, GlobSetBuilder};
 use tokio::io::AsyncWrite;
 
 use super::Job;
-use super::attempt::chain;
 use crate::aggregate::{Failure, Found as FoundResult};
 use crate::config::template::{PathGlob, UnknownPlaceholder, Values};
 use crate::config::{AttemptConfig, Format};
-use crate::model::{ErrorClass, Phase, Produces, Reading};
+use crate::model::{ErrorClass, Phase, Produces, Reading, with_causes};
 use crate::plan;
 use crate::redact::Redactor;
 use crate::results::harness::read_attempt;
@@ -152,7 +151,7 @@ impl Collected {
                 Ok(bytes) => {
                     let bytes = job.redactor.bytes(&bytes);
                     let target = result_file(directory, position);
-                    write(&target, &bytes).map_err(|error| lost(ErrorClass::Store, &chain(&error)))?;
+                    write(&target, &bytes).map_err(|error| lost(ErrorClass::Store, &with_causes(&error)))?;
                     read(job.attempt.format, &bytes)
                 }
             };
@@ -165,7 +164,7 @@ impl Collected {
 fn read(format: Format, bytes: &[u8]) -> ResultFile {
     match read_attempt(format, bytes) {
         Ok(reading) => ResultFile::Read(Box::new(reading)),
-        Err(error) => ResultFile::Unreadable(chain(&error)),
+        Err(error) => ResultFile::Unreadable(with_causes(&error)),
     }
 }
 
@@ -199,7 +198,7 @@ async fn find_results(
     directory: &Utf8Path,
 ) -> Result<Vec<Found>, Failure> {
     let matcher = plan::path_glob(&result.pattern)
-        .map_err(|error| lost(ErrorClass::Collect, &chain(&error)))?
+        .map_err(|error| lost(ErrorClass::Collect, &with_causes(&error)))?
         .compile_matcher();
     let base = result.base.clone();
     let archive = PassingFile(directory.join(".result.tar"));
@@ -211,7 +210,7 @@ async fn find_results(
     tokio::task::spawn_blocking(move || matching_files(&archive.0, &parent, &matcher))
         .await
         .map_err(|error| lost(ErrorClass::Collect, &error.to_string()))?
-        .map_err(|error| lost(ErrorClass::Collect, &chain(&error)))
+        .map_err(|error| lost(ErrorClass::Collect, &with_causes(&error)))
 }
 
 /// A file that is removed when it is dropped, also where the work on it is cut off.
@@ -241,7 +240,11 @@ fn matching_files(
         }
         let kind = entry.header().entry_type();
         if !kind.is_file() {
-            let what = if kind.is_dir() { "a directory" } else { "no regular file" };
+            let what = if kind.is_dir() {
+                "a directory"
+            } else {
+                "no regular file"
+            };
             no_file.get_or_insert((path, what));
             continue;
         }
@@ -298,7 +301,7 @@ async fn keep_files(
     let left_out = tokio::task::spawn_blocking(move || extraction.run())
         .await
         .map_err(|error| error.to_string())?
-        .map_err(|error| chain(&error))?;
+        .map_err(|error| with_causes(&error))?;
     notes.extend(left_out);
     Ok(())
 }
@@ -414,17 +417,20 @@ async fn download(
         tries += 1;
         let file = fs::tokio::File::create(to)
             .await
-            .map_err(|error| lost(ErrorClass::Store, &chain(&error)))?;
+            .map_err(|error| lost(ErrorClass::Store, &with_causes(&error)))?;
         let mut capped = Capped { file, cap, left: cap };
         let downloaded = sandbox.download(from, &mut capped).await;
         let flushed = tokio::io::AsyncWriteExt::flush(&mut capped).await;
         match downloaded {
             Ok(found) => {
-                flushed.map_err(|error| lost(ErrorClass::Store, &chain(&error)))?;
+                flushed.map_err(|error| lost(ErrorClass::Store, &with_causes(&error)))?;
                 return Ok(found);
             }
             Err(error) if tries == DOWNLOAD_TRIES || capped.left == 0 => {
-                return Err(lost(error.class.unwrap_or(ErrorClass::Collect), &chain(&error)));
+                return Err(lost(
+                    error.class.unwrap_or(ErrorClass::Collect),
+                    &with_causes(&error),
+                ));
             }
             Err(_) => {}
         }
