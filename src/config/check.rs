@@ -131,7 +131,12 @@ fn check_pairs(pairs: &[InlinePair]) -> Result<(), Problem> {
     for (index, pair) in pairs.iter().enumerate() {
         let path = KeyPath::of("suite.pairs").index(index);
         let id = |name: &str| pair_id(pair, name, &path);
-        let experiment = id("experiment")?;
+        let Some(experiment) = id("experiment")? else {
+            return Err(Problem::new(
+                path,
+                "expected `experiment` in each pair, found none",
+            ));
+        };
         let eval = match (id("eval")?, id("eval_id")?) {
             (Some(eval), None) | (None, Some(eval)) => eval,
             (None, None) => return Err(Problem::new(path, "expected `eval` in each pair, found none")),
