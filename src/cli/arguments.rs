@@ -3,7 +3,7 @@
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, ValueEnum};
 
-use crate::plan::{Globs, LabelGlobs, Shard};
+use crate::plan::{Globs, LabelGlobs};
 
 /// Runs the eval suite of an AI agent in parallel sandboxes and says what changed against a baseline.
 #[derive(Debug, Parser)]
@@ -34,7 +34,7 @@ Exit codes:
     0  done, and no gate failed
     1  a gate named in `fail-on` failed
     2  wrong usage, or a configuration or input that cannot be read: nothing was run
-    3  incomplete: at least one pair has no result, for reasons that are not the agent's
+    3  incomplete: at least one pair has no result, for reasons that are not the agent's, or not all could be written
     4  nothing was measured: the suite is empty, or no attempt gave a result
   130  cancelled";
 
@@ -64,7 +64,7 @@ pub(super) struct SelectionArguments {
     pub(super) changed_since: Option<String>,
     /// Only part K of N parts that together cover the selection
     #[arg(long, value_name = "K/N")]
-    pub(super) shard: Option<Shard>,
+    pub(super) shard: Option<String>,
     /// Attempts of each pair
     #[arg(long, value_name = "N")]
     pub(super) runs: Option<String>,
@@ -83,6 +83,11 @@ pub(super) struct SelectionArguments {
     /// Where attempts run: local
     #[arg(long, value_name = "KIND")]
     pub(super) sandbox: Option<String>,
+}
+
+/// What a flag was given, an empty text being none.
+pub(super) fn given<T: AsRef<str> + ?Sized>(flag: Option<&T>) -> Option<&T> {
+    flag.filter(|text| !text.as_ref().trim().is_empty())
 }
 
 /// How results are printed.

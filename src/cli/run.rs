@@ -48,21 +48,30 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
     if job.plan.concurrency.bounded {
         tell(&format!("notice: concurrency {}", job.plan.concurrency.reason));
     }
-    let recording = Arc::new(Recording {
-        directory,
-        progress: Progress::new(job.plan.attempts()),
-    });
+    let progress = Progress::new(job.plan.attempts());
+    let recording = Arc::new(Recording::new(directory, progress));
     let run = drive(Arc::new(job), backend, &recording)?;
     // A suite with pairs of which none is selected: nothing has changed, or the shard is an empty one.
     let skipped = run.plan.pairs.is_empty() && run.plan.selection.of > 0;
     let (summary, exit) = conclude(&run, &suite.config, baseline, skipped);
-    keep(&recording.directory, &summary)?;
-    print(&match arguments.format {
+    let kept = keep(&recording.directory, &summary)?;
+    let printed = print(&match arguments.format {
         TextOrJson::Text => report::text(&summary, context.color),
         TextOrJson::Json => json(&summary)?,
-    })?;
+    });
+    if let Err(failure) = &printed {
+        tell(&format!("warning: {}", with_causes(failure.error.as_ref())));
+    }
     tell(&format!("results in {}", output.shown));
-    Ok(exit)
+    let lost = !kept || recording.has_lost();
+    if lost {
+        tell("error: not everything of this run could be written: its directory is incomplete");
+    }
+    // What was run has to be known to be a success.
+    Ok(match exit {
+        ExitCode::Success if lost || printed.is_err() => ExitCode::Incomplete,
+        exit => exit,
+    })
 }
 
 fn backend(suite: &Suite, job: &Job, context: &Context) -> Result<Arc<dyn Backend>, Failure> {
@@ -154,8 +163,9 @@ fn conclude(run: &Run, config: &Config, baseline: Baseline, skipped: bool) -> (S
     (summary, exit)
 }
 
-/// Writes the documents of the whole run; what cannot be written is said, and what was printed stands.
-fn keep(directory: &RunDir, summary: &Summary) -> Result<(), Failure> {
+/// Writes the documents of the whole run; what cannot be written is said. Gives whether all were.
+fn keep(directory: &RunDir, summary: &Summary) -> Result<bool, Failure> {
+    let mut all = true;
     let documents = [
         (store::SUMMARY_FILE, json(summary)?),
         ("report.md", report::markdown(summary, usize::MAX)),
@@ -163,7 +173,8 @@ fn keep(directory: &RunDir, summary: &Summary) -> Result<(), Failure> {
     for (name, text) in documents {
         if let Err(error) = directory.write(name, &text) {
             tell(&format!("warning: {}", with_causes(&error)));
+            all = false;
         }
     }
-    Ok(())
+    Ok(all)
 }

@@ -131,12 +131,7 @@ fn check_pairs(pairs: &[InlinePair]) -> Result<(), Problem> {
     for (index, pair) in pairs.iter().enumerate() {
         let path = KeyPath::of("suite.pairs").index(index);
         let id = |name: &str| pair_id(pair, name, &path);
-        let Some(experiment) = id("experiment")? else {
-            return Err(Problem::new(
-                path,
-                "expected `experiment` in each pair, found none",
-            ));
-        };
+        let experiment = id("experiment")?;
         let eval = match (id("eval")?, id("eval_id")?) {
             (Some(eval), None) | (None, Some(eval)) => eval,
             (None, None) => return Err(Problem::new(path, "expected `eval` in each pair, found none")),
@@ -146,6 +141,12 @@ fn check_pairs(pairs: &[InlinePair]) -> Result<(), Problem> {
                     "expected `eval` or `eval_id`, found both\nkeep one of them",
                 ));
             }
+        };
+        let Some(experiment) = experiment else {
+            return Err(Problem::new(
+                path,
+                "expected `experiment` in each pair, found none",
+            ));
         };
         if !seen.insert((experiment, eval)) {
             return Err(Problem::new(

@@ -7,6 +7,7 @@
 )]
 
 mod docs;
+mod hostile;
 mod layers;
 #[cfg(target_os = "linux")]
 mod local;

@@ -325,3 +325,9 @@ fn a_comparison_heeds_the_file() {
     let error = load_comparison(Some(&file(&text)), &Given::default()).unwrap_err();
     assert!(matches!(error, ConfigError::NotBuiltIn { .. }), "{error}");
 }
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_file() {
+    let text = format!("\u{feff}{LEAST}");
+    assert_eq!(file(&text).unwrap().hash(), file(LEAST).unwrap().hash());
+}
