@@ -10,6 +10,7 @@ use fs_err as fs;
 use serde::Serialize;
 
 use crate::config::PublishConfig;
+use crate::model::summary::SUMMARY_SCHEMA;
 use crate::model::{
     AttemptDetails, AttemptId, AttemptRecord, Event, PairId, PlannedPair, Run, RunPlan, Summary,
 };
@@ -63,6 +64,16 @@ pub enum StoreError {
         /// What is wrong.
         #[source]
         source: serde_json::Error,
+    },
+    /// A summary of another version.
+    #[error(
+        "cannot read `{path}`: it is written as `{schema}`, and this version of evalwave reads `{SUMMARY_SCHEMA}`"
+    )]
+    Version {
+        /// Which file.
+        path: Utf8PathBuf,
+        /// What it says of itself.
+        schema: String,
     },
     /// A journal that this version cannot replay.
     #[error("cannot replay `{path}`: {why}")]
@@ -228,19 +239,25 @@ pub enum Stored {
 pub fn load(path: &Utf8Path) -> Result<Stored, StoreError> {
     let summary = path.join(SUMMARY_FILE);
     if summary.is_file() {
-        let text = fs::read(&summary)?;
-        return serde_json::from_slice(&text)
-            .map(|summary| Stored::Summary(Box::new(summary)))
-            .map_err(|source| StoreError::Broken {
-                path: summary,
-                source,
-            });
+        return read_summary(summary).map(|summary| Stored::Summary(Box::new(summary)));
     }
     let journal = path.join(JOURNAL_FILE);
     if journal.is_file() {
         return replay(&journal).map(|run| Stored::Unfinished(Box::new(run)));
     }
     Err(StoreError::NoRun(path.to_owned()))
+}
+
+fn read_summary(path: Utf8PathBuf) -> Result<Summary, StoreError> {
+    #[derive(serde::Deserialize)]
+    struct Version {
+        schema: String,
+    }
+    let text = fs::read(&path)?;
+    match serde_json::from_slice::<Version>(&text) {
+        Ok(Version { schema }) if schema != SUMMARY_SCHEMA => Err(StoreError::Version { path, schema }),
+        _ => serde_json::from_slice(&text).map_err(|source| StoreError::Broken { path, source }),
+    }
 }
 
 /// Removes an earlier run, if that is asked for, and nothing else.

@@ -98,6 +98,7 @@ impl LocalBackend {
         }
         let directory = RunDirectory::new(&options.temporary, &options.run_id);
         let mode = Mode::new(config, source, &directory, options.for_git())?;
+        // Tried once, so that it is said before anything runs.
         directory.create().map_err(|error| {
             SandboxError::io(
                 format!(
@@ -107,6 +108,7 @@ impl LocalBackend {
                 error,
             )
         })?;
+        directory.remove_if_empty();
         let (capacity, open_files) = measure(config);
         Ok(Self {
             capacity,

@@ -4,7 +4,7 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-/// `<temporary directory>/evalwave-<run id>`.
+/// `<temporary directory>/evalwave-<run id>`, which comes into being with its first sandbox.
 #[derive(Debug)]
 pub(super) struct RunDirectory {
     path: Utf8PathBuf,
