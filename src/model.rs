@@ -6,6 +6,7 @@ pub mod comparison;
 pub mod event;
 pub mod exit;
 pub mod id;
+pub mod layout;
 pub mod plan;
 pub mod policy;
 pub mod reading;

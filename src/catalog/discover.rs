@@ -8,8 +8,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::walk::{Kind, Walk};
 use super::{CatalogError, front_matter, label};
 use crate::config::{Discovery, IdPart, ListedId, OneOrMany};
+use crate::glob::{is_pattern, path_glob};
 use crate::model::{EvalId, ExperimentId, InvalidId, Labels, Pair, PairId};
-use crate::plan::path_glob;
 
 /// The one experiment of a suite that names none.
 const ONLY_EXPERIMENT: &str = "default";
@@ -178,7 +178,7 @@ pub(super) fn fixed_start(pattern: &str) -> PathBuf {
     let directories = &parts[..parts.len() - 1];
     directories
         .iter()
-        .take_while(|part| !part.contains(['*', '?', '[', ']', '{', '}', '\\', ',']))
+        .take_while(|part| !is_pattern(part))
         .filter(|part| !part.is_empty() && **part != ".")
         .fold(PathBuf::new(), |path, part| path.join(Path::new(part)))
 }

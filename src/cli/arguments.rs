@@ -3,6 +3,7 @@
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, ValueEnum};
 
+use crate::model::RunPlan;
 use crate::plan::{Globs, LabelGlobs};
 
 /// Runs the eval suite of an AI agent in parallel sandboxes and says what changed against a baseline.
@@ -83,6 +84,15 @@ pub(super) struct SelectionArguments {
     /// Where attempts run: local
     #[arg(long, value_name = "KIND")]
     pub(super) sandbox: Option<String>,
+}
+
+impl SelectionArguments {
+    /// Whether a plan without pairs is as it should be: of the suite's pairs none has changed, or none is in the shard.
+    pub(super) fn is_skipped(&self, plan: &RunPlan) -> bool {
+        let changed = given(self.changed_since.as_deref());
+        let may_be_empty = changed.or(given(self.shard.as_deref())).is_some();
+        plan.pairs.is_empty() && plan.selection.of > 0 && may_be_empty
+    }
 }
 
 /// What a flag was given, an empty text being none.

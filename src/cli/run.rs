@@ -18,11 +18,12 @@ use crate::aggregate::Facts;
 use crate::compare::gates::{self, GateFacts};
 use crate::compare::{self, Options};
 use crate::config::{Config, SandboxConfig, settings};
-use crate::model::{ExitCode, Gate, ResultSet, Run, Summary, with_causes};
+use crate::model::layout::SUMMARY_FILE;
+use crate::model::{ExitCode, ResultSet, Run, RunPlan, Summary, with_causes};
 use crate::runner::{self, Job};
 use crate::sandbox::Backend;
 use crate::sandbox::local::{LocalBackend, LocalOptions, harden_self};
-use crate::store::{self, RunDir};
+use crate::store::RunDir;
 use crate::{aggregate, report};
 
 pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCode, Failure> {
@@ -42,17 +43,16 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
         &output.directory,
         arguments.overwrite,
         &job.plan,
-        &suite.config.attempt.publish,
+        &suite.config.attempt,
     )?;
     output.point_latest();
     if job.plan.concurrency.bounded {
-        tell(&format!("notice: concurrency {}", job.plan.concurrency.reason));
+        tell(&format!("notice: {}", bounded(&job.plan)));
     }
     let progress = Progress::new(job.plan.attempts());
     let recording = Arc::new(Recording::new(directory, progress));
     let run = drive(Arc::new(job), backend, &recording)?;
-    // A suite with pairs of which none is selected: nothing has changed, or the shard is an empty one.
-    let skipped = run.plan.pairs.is_empty() && run.plan.selection.of > 0;
+    let skipped = arguments.selection.is_skipped(&run.plan);
     let (summary, exit) = conclude(&run, &suite.config, baseline, skipped);
     let kept = keep(&recording.directory, &summary)?;
     let printed = print(&match arguments.format {
@@ -72,6 +72,11 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
         ExitCode::Success if lost || printed.is_err() => ExitCode::Incomplete,
         exit => exit,
     })
+}
+
+/// What bounds the concurrency below what was asked for.
+fn bounded(plan: &RunPlan) -> String {
+    format!("concurrency {}", plan.concurrency.reason)
 }
 
 fn backend(suite: &Suite, job: &Job, context: &Context) -> Result<Arc<dyn Backend>, Failure> {
@@ -129,6 +134,9 @@ async fn cancel_on_signal(cancel: CancellationToken) {
 
 fn conclude(run: &Run, config: &Config, baseline: Baseline, skipped: bool) -> (Summary, ExitCode) {
     let mut summary = aggregate::summarize(run);
+    if run.plan.concurrency.bounded {
+        summary.notices.push(bounded(&run.plan));
+    }
     match baseline {
         Baseline::Known(baseline) => {
             let options = Options {
@@ -147,18 +155,12 @@ fn conclude(run: &Run, config: &Config, baseline: Baseline, skipped: bool) -> (S
         &GateFacts::of_summary(&summary),
         summary.comparison.as_ref(),
     );
-    let incomplete = Gate::Incomplete.to_string();
-    let facts = Facts {
-        totals: &summary.totals,
+    let (conclusion, exit) = aggregate::conclude(Facts {
         cancelled: run.cancelled,
         skipped,
-        fail_on: &config.fail_on,
-        gate_failed: summary
-            .gates
-            .iter()
-            .any(|gate| gate.failed && gate.gate != incomplete),
-    };
-    let (conclusion, exit) = aggregate::conclude(facts);
+        gates: &summary.gates,
+        ..Facts::of(&summary.totals)
+    });
     summary.run.conclusion = conclusion;
     (summary, exit)
 }
@@ -167,7 +169,7 @@ fn conclude(run: &Run, config: &Config, baseline: Baseline, skipped: bool) -> (S
 fn keep(directory: &RunDir, summary: &Summary) -> Result<bool, Failure> {
     let mut all = true;
     let documents = [
-        (store::SUMMARY_FILE, json(summary)?),
+        (SUMMARY_FILE, json(summary)?),
         ("report.md", report::markdown(summary, usize::MAX)),
     ];
     for (name, text) in documents {

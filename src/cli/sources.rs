@@ -125,7 +125,7 @@ fn settings_given(
     context: &Context,
 ) -> Given {
     // A path in a flag starts where the user is, one in the file where the file is.
-    let pairs = given(selection.pairs.as_deref()).map(|pairs| match pairs {
+    let pairs = given(selection.pairs.as_deref()).map(|pairs| match pairs.trim() {
         "-" => pairs.to_owned(),
         path => context.absolute(Utf8Path::new(path)).into_string(),
     });

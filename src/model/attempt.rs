@@ -195,15 +195,15 @@ pub struct AttemptRecord {
     /// Why it was cancelled, where it was.
     #[serde(default)]
     pub reason: Option<CancelReason>,
-    /// Seconds from the start of its last try to the end of its collection; 0 if it never started.
+    /// Seconds from the start of its last try's sandbox to the end of its collection; 0 if it never started.
     pub seconds: f64,
-    /// Seconds from the run's start to the start of its last try; `None` if it never started.
+    /// Seconds from the run's start to the start of its last try's sandbox; `None` if it never started.
     #[serde(default)]
     pub started_offset: Option<f64>,
     /// Seconds by phase, of its last try.
     #[serde(default)]
     pub phases: Phases,
-    /// How its sandbox started.
+    /// How its sandbox started; `None` where it had none, or that of the attempt before.
     #[serde(default)]
     pub boot: Option<Boot>,
     /// How often it was started; 0 if never.

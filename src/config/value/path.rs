@@ -4,6 +4,7 @@ use camino::Utf8PathBuf;
 
 use super::{FromText, Refusal, in_file};
 use crate::config::template::{Template, Values, stays_inside};
+use crate::glob::{InvalidGlob, id_glob};
 
 /// A path inside a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,9 +131,11 @@ in_file!(EvalGlob, { "type": "string", "minLength": 1 });
 in_file!(ExperimentGlob, { "type": "string", "minLength": 1 });
 
 fn check_glob(glob: &str) -> Result<(), Refusal> {
-    match globset::Glob::new(glob) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(Refusal::expected(format_args!("a glob ({})", error.kind()))),
+    match id_glob(glob) {
+        Err(InvalidGlob::Syntax { source, .. }) => {
+            Err(Refusal::expected(format_args!("a glob ({})", source.kind())))
+        }
+        Ok(_) | Err(InvalidGlob::Outside(_)) => Ok(()),
     }
 }
 
