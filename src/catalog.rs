@@ -8,6 +8,7 @@ mod filter;
 mod front_matter;
 mod git;
 mod label;
+mod path;
 mod walk;
 mod workspace;
 mod yaml;

@@ -16,7 +16,6 @@ pub mod summary;
 
 pub use attempt::{
     AttemptDetails, AttemptError, AttemptRecord, Boot, CancelReason, ErrorClass, Outcome, Phase, Phases,
-    Usage,
 };
 pub use cause::with_causes;
 pub use comparison::Comparison;
@@ -25,7 +24,7 @@ pub use exit::ExitCode;
 pub use id::{AttemptId, EvalId, ExperimentId, InvalidId, Labels, Pair, PairId, file_name};
 pub use plan::{Concurrency, PlannedPair, Produces, RunPlan, Selection, SelectionKind};
 pub use policy::{Gate, OnPass, OnTimeout, Policy, Strategy};
-pub use reading::{Check, Reading, ReadingVerdict};
+pub use reading::{Check, Reading, ReadingVerdict, Usage};
 pub use result_set::{PairResult, ResultSet, Sample};
 pub use run::{PairRun, Run};
 pub use summary::{PairSummary, RunFacts, Summary, Totals, Verdict};

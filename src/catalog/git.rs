@@ -5,7 +5,7 @@ use std::process::Output;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::CatalogError;
-use super::workspace::{path, utf8};
+use super::path::{path, utf8};
 use crate::git;
 
 /// The files below `root` that differ from where `HEAD` and `reference` part: committed since, changed since, or not

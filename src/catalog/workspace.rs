@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 
-use super::discover::{depth, fixed_start};
-use super::walk::{Kind, Walk};
+use super::path::{path, utf8};
+use super::walk::{Kind, Walk, depth, fixed_start};
 use super::{CatalogError, git};
 use crate::config::UploadConfig;
 use crate::glob::{InvalidGlob, PathGlobs, path_glob};
@@ -53,23 +53,6 @@ fn in_work_tree(root: &Utf8Path) -> Result<bool, CatalogError> {
         }
         known => known,
     }
-}
-
-/// The path as text.
-pub(super) fn utf8(path: PathBuf) -> Result<Utf8PathBuf, CatalogError> {
-    Utf8PathBuf::from_path_buf(path)
-        .map_err(|path| CatalogError::FileName(path.to_string_lossy().into_owned()))
-}
-
-/// A path as git prints it.
-pub(super) fn path(bytes: &[u8]) -> PathBuf {
-    #[cfg(unix)]
-    {
-        use std::os::unix::ffi::OsStrExt;
-        PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
-    }
-    #[cfg(not(unix))]
-    PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
 }
 
 struct Files<'a> {

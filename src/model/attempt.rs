@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::reading::Check;
+use super::reading::{Check, Usage};
 
 /// How an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -171,18 +171,6 @@ pub struct AttemptError {
     /// The signal that ended the command, where one did.
     #[serde(default)]
     pub signal: Option<i32>,
-}
-
-/// What an attempt used, as its harness reports it. Unknown is `None`, never 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Usage {
-    /// Tokens read by the model.
-    pub input_tokens: Option<u64>,
-    /// Tokens written by the model.
-    pub output_tokens: Option<u64>,
-    /// US dollars.
-    pub cost_usd: Option<f64>,
 }
 
 /// One attempt as it ended: what `summary.json` and the journal keep of it.
