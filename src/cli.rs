@@ -21,7 +21,7 @@ use std::io::Write as _;
 use clap::Parser as _;
 
 use crate::github::log;
-use crate::model::ExitCode;
+use crate::model::{ExitCode, with_causes};
 use crate::report;
 use arguments::{Arguments, Subcommand};
 use context::Context;
@@ -63,7 +63,7 @@ pub fn run() -> ExitCode {
     match done {
         Ok(exit) => exit,
         Err(failure) => {
-            tell(&format!("error: {:#}", failure.error));
+            tell(&format!("error: {}", with_causes(failure.error.as_ref())));
             failure.exit
         }
     }

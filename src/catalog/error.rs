@@ -10,9 +10,18 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 /// Why pairs or files cannot be listed.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
-    /// A file, a directory or standard input cannot be read.
+    /// A file or a directory cannot be read.
     #[error("cannot read the repository")]
     Read(#[source] std::io::Error),
+    /// A file of pairs, or standard input, cannot be read.
+    #[error("cannot read the pairs in {origin}")]
+    ReadPairs {
+        /// Where they should come from.
+        origin: String,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
     /// There are more bytes of pairs than any suite has.
     #[error("cannot read the pairs in {0}: they are larger than 64 MiB")]
     TooLarge(String),

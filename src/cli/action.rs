@@ -19,7 +19,7 @@ use super::Failure;
 use super::context::Context;
 use crate::github::event::Invocation;
 use crate::github::log::Loudness;
-use crate::model::ExitCode;
+use crate::model::{ExitCode, with_causes};
 use inputs::{Command, Inputs};
 use step::Step;
 
@@ -31,7 +31,7 @@ pub(super) fn action(context: &Context) -> ExitCode {
     let context = context.with_inputs();
     let mut step = Step::of(&context);
     act(&mut step, &context).unwrap_or_else(|failure| {
-        step.annotate(Loudness::Error, "evalwave", &format!("{:#}", failure.error));
+        step.annotate(Loudness::Error, "evalwave", &with_causes(failure.error.as_ref()));
         failure.exit
     })
 }

@@ -1,5 +1,7 @@
 //! `evalwave compare`.
 
+use anyhow::anyhow;
+
 use super::arguments::{CompareArguments, ComparisonFormat};
 use super::context::{self, Context};
 use super::sources::read_results;
@@ -23,6 +25,13 @@ pub(super) fn compare(arguments: &CompareArguments, context: &Context) -> Result
         .into_iter()
         .filter_map(|(setting, value)| Some((setting.flag?.to_owned(), value?.clone())));
     let config = config::load_comparison(None, &Given::new(flags, [], []))?;
+    let sources = arguments.baseline.iter().chain(&arguments.current);
+    if sources.filter(|source| *source == "-").count() > 1 {
+        return Err(anyhow!(
+            "cannot read standard input twice: `-` is given more than once\nwrite one of them to a file"
+        )
+        .into());
+    }
     let compared = between(&arguments.baseline, &arguments.current, &config, context)?;
     let comparison = &compared.comparison;
     print(&match arguments.format {

@@ -16,7 +16,7 @@ use crate::compare::gates::{self, GateFacts};
 use crate::compare::{self, Options};
 use crate::config::{Config, SandboxConfig};
 use crate::model::layout::SUMMARY_FILE;
-use crate::model::{ExitCode, ResultSet, Run, RunPlan, Summary};
+use crate::model::{ExitCode, ResultSet, Run, RunPlan, Summary, with_causes};
 use crate::runner::Job;
 use crate::sandbox::Backend;
 use crate::sandbox::local::{LocalBackend, LocalOptions};
@@ -123,16 +123,26 @@ fn compare_with(summary: &mut Summary, config: &Config, baseline: Baseline, run:
     }
 }
 
-/// Writes the documents of the whole run; what cannot be written is said, and what was printed stands.
-pub(super) fn keep(directory: &RunDir, summary: &Summary) -> Result<(), Failure> {
+/// Writes the documents of the whole run; what cannot be written is said. Gives whether all were.
+pub(super) fn keep(directory: &RunDir, summary: &Summary) -> Result<bool, Failure> {
+    let mut all = true;
     let documents = [
         (SUMMARY_FILE, json(summary)?),
         (REPORT_FILE, report::markdown(summary, usize::MAX)),
     ];
     for (name, text) in documents {
         if let Err(error) = directory.write(name, &text) {
-            tell(&format!("warning: {:#}", anyhow::Error::from(error)));
+            tell(&format!("warning: {}", with_causes(&error)));
+            all = false;
         }
     }
-    Ok(())
+    Ok(all)
+}
+
+/// The exit code of a run of which something may not be on disk: what was run has to be known to be a success.
+pub(super) fn exit_with(exit: ExitCode, lost: bool) -> ExitCode {
+    match exit {
+        ExitCode::Success if lost => ExitCode::Incomplete,
+        exit => exit,
+    }
 }

@@ -4,6 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::context::Context;
 use super::tell;
+use crate::model::with_causes;
 use crate::store;
 
 /// Where runs go that are not told where.
@@ -48,7 +49,7 @@ impl Output {
         if let Some(latest) = &self.latest
             && let Err(error) = store::point_latest(&self.directory, latest)
         {
-            tell(&format!("notice: {:#}", anyhow::Error::from(error)));
+            tell(&format!("notice: {}", with_causes(&error)));
         }
     }
 

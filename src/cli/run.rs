@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::arguments::{RunArguments, TextOrJson};
+use super::arguments::{RunArguments, TextOrJson, given};
 use super::baseline::Baseline;
 use super::context::{self, Context};
 use super::output::Output;
@@ -13,7 +13,7 @@ use super::recorder::Recording;
 use super::sources::Suite;
 use super::{Failure, execution, job, json, print, tell};
 use crate::config::settings;
-use crate::model::{ExitCode, Run};
+use crate::model::{ExitCode, Run, with_causes};
 use crate::report;
 use crate::runner::{self, Job};
 use crate::sandbox::Backend;
@@ -27,10 +27,10 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
     ];
     let suite = Suite::read(&arguments.selection, &more, context)?;
     let plan = suite.plan(&arguments.selection)?;
-    let baseline = Baseline::read(&suite, is_given(arguments.baseline.as_deref()), context)?;
+    let baseline = Baseline::read(&suite, given(arguments.baseline.as_deref()).is_some(), context)?;
     let started_at = context::now();
     let output = Output::of(
-        arguments.output_dir.as_deref(),
+        given(arguments.output_dir.as_deref()),
         context::new_run_id(started_at),
         context,
     );
@@ -47,25 +47,25 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
     if job.plan.concurrency.bounded {
         tell(&format!("notice: {}", execution::bounded(&job.plan)));
     }
-    let recording = Arc::new(Recording {
-        directory,
-        progress: Progress::new(job.plan.attempts()),
-    });
+    let progress = Progress::new(job.plan.attempts());
+    let recording = Arc::new(Recording::new(directory, progress));
     let run = drive(Arc::new(job), backend, &recording)?;
     let skipped = arguments.selection.is_skipped(&run.plan);
     let (summary, exit) = execution::conclude(&run, &suite.config, baseline, skipped, None);
-    execution::keep(&recording.directory, &summary)?;
-    print(&match arguments.format {
+    let kept = execution::keep(&recording.keeper.directory, &summary)?;
+    let printed = print(&match arguments.format {
         TextOrJson::Text => report::text(&summary, context.color),
         TextOrJson::Json => json(&summary)?,
-    })?;
+    });
+    if let Err(failure) = &printed {
+        tell(&format!("warning: {}", with_causes(failure.error.as_ref())));
+    }
     tell(&format!("results in {}", output.shown));
-    Ok(exit)
-}
-
-/// Whether a flag has a value: an empty one was not given.
-fn is_given(flag: Option<&str>) -> bool {
-    flag.is_some_and(|flag| !flag.trim().is_empty())
+    let lost = !kept || recording.keeper.has_lost();
+    if lost {
+        tell("error: not everything of this run could be written: its directory is incomplete");
+    }
+    Ok(execution::exit_with(exit, lost || printed.is_err()))
 }
 
 /// Runs the plan, SIGINT and SIGTERM cancelling it.

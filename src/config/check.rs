@@ -146,6 +146,12 @@ fn check_pairs(pairs: &[InlinePair]) -> Result<(), Problem> {
                 ));
             }
         };
+        let Some(experiment) = experiment else {
+            return Err(Problem::new(
+                path,
+                "expected `experiment` in each pair, found none",
+            ));
+        };
         if !seen.insert((experiment, eval)) {
             return Err(Problem::new(
                 path,

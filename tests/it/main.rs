@@ -9,6 +9,7 @@
 mod action;
 mod docs;
 mod github;
+mod hostile;
 mod layers;
 #[cfg(target_os = "linux")]
 mod local;

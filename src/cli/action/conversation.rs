@@ -8,7 +8,7 @@ use crate::cli::context;
 use crate::config::CommentMode;
 use crate::github::Client;
 use crate::github::comment::{self, CommentError, Published, Stamp, State, Target};
-use crate::model::{ExitCode, Summary};
+use crate::model::{ExitCode, Summary, with_causes};
 
 /// The last word gets so long, GitHub's rate limits included.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -77,8 +77,8 @@ impl Conversation {
                 | Published::Unchanged(url)
                 | Published::Newer(url),
             ))) => Ok(Some(url)),
-            Ok(Err(error @ CommentError::Forbidden(_))) => Err(Silence::Forbidden(chain(error))),
-            Ok(Err(error)) => Err(Silence::Failed(chain(error))),
+            Ok(Err(error @ CommentError::Forbidden(_))) => Err(Silence::Forbidden(with_causes(&error))),
+            Ok(Err(error)) => Err(Silence::Failed(with_causes(&error))),
             Err(_) => Err(Silence::Failed(format!(
                 "GitHub has not answered for {} s",
                 patience.as_secs_f32()
@@ -96,10 +96,6 @@ impl Conversation {
             state,
         }
     }
-}
-
-fn chain(error: CommentError) -> String {
-    format!("{:#}", anyhow::Error::from(error))
 }
 
 /// Whether a run that ended like this is worth a comment.

@@ -26,7 +26,7 @@ use crate::github::comment::{State, Target};
 use crate::github::event::Invocation;
 use crate::github::log::Loudness;
 use crate::github::{Client, Secret};
-use crate::model::{ExitCode, Run, RunPlan, Summary};
+use crate::model::{ExitCode, Run, RunPlan, Summary, with_causes};
 use crate::runner::{self, Job};
 use crate::sandbox::local::harden_self;
 use crate::store::RunDir;
@@ -69,7 +69,7 @@ fn selection(inputs: &Inputs, invocation: &Invocation, step: &Step) -> Selection
     }
     SelectionArguments {
         config: inputs.config.clone(),
-        shard: inputs.shard,
+        shard: inputs.shard.map(|shard| shard.to_string()),
         changed_since: changed_since.map(str::to_owned),
         ..SelectionArguments::default()
     }
@@ -150,16 +150,16 @@ impl Measurement<'_> {
             step: step.clone(),
         };
         if let (Some(talk), CommentMode::Always) = (&talk, live.mode) {
-            Unfinished::of(talk, self.invocation).write(&narrator.directory);
+            Unfinished::of(talk, self.invocation).write(&narrator.keeper.directory);
         }
         let run = live.drive(job, backend, cancel.clone()).await;
         watching.abort();
 
         let (summary, exit) = self.conclude(&run, &subject, looked);
-        execution::keep(&narrator.directory, &summary)?;
+        let kept = execution::keep(&narrator.keeper.directory, &summary)?;
         step.outputs(&findings::outputs(
             &summary,
-            narrator.directory.path(),
+            narrator.keeper.directory.path(),
             execution::REPORT_FILE,
         ));
         step.summarize(|limit| report::markdown(&summary, limit));
@@ -186,7 +186,12 @@ impl Measurement<'_> {
             );
         }
         step.say(&report::text(&summary, false));
-        Ok(exit)
+        let lost = !kept || narrator.keeper.has_lost();
+        if lost {
+            let message = "not everything of this run could be written: its directory is incomplete";
+            step.annotate(Loudness::Warning, "evalwave", message);
+        }
+        Ok(execution::exit_with(exit, lost))
     }
 
     async fn prepare(&self) -> Result<Prepared, Failure> {
@@ -196,10 +201,7 @@ impl Measurement<'_> {
         let client = match client {
             Ok(client) => Some(client),
             Err(error) => {
-                not_done.push(format!(
-                    "nothing was asked of it: {:#}",
-                    anyhow::Error::from(error)
-                ));
+                not_done.push(format!("nothing was asked of it: {}", with_causes(&error)));
                 None
             }
         };
@@ -368,17 +370,17 @@ impl LastWord<'_> {
             };
         }
         let unfinished = Unfinished::of(self.talk, self.invocation);
-        unfinished.write(&self.narrator.directory);
+        unfinished.write(&self.narrator.keeper.directory);
         let cancelled = self.exit == ExitCode::Cancelled;
         let state = if cancelled { State::Partial } else { State::Final };
         match self.talk.write(state, cancelled, &render).await {
             Ok(url) => {
-                Unfinished::remove(self.narrator.directory.path());
+                Unfinished::remove(self.narrator.keeper.directory.path());
                 self.step.outputs(&[("comment-url", url)]);
                 None
             }
             Err(Silence::Forbidden(why)) => {
-                Unfinished::remove(self.narrator.directory.path());
+                Unfinished::remove(self.narrator.keeper.directory.path());
                 let message = format!(
                     "{why}\nthe step's summary and the artifact say the same; `pull-requests: write` allows the comment"
                 );

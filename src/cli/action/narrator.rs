@@ -9,7 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::step::Step;
 use crate::aggregate;
-use crate::cli::recorder::record_error;
+use crate::cli::recorder::Keeper;
 use crate::model::layout::OUTPUT_FILE;
 use crate::model::{AttemptId, AttemptRecord, Event, Outcome, PairId, PairSummary, Run, Summary, Verdict};
 use crate::runner::{Job, RecordError, Recorder};
@@ -22,7 +22,7 @@ const TAIL_LINES: usize = 20;
 
 /// Keeps events and tells them.
 pub(super) struct Narrator {
-    pub(super) directory: RunDir,
+    pub(super) keeper: Keeper,
     step: Step,
     debug: bool,
     told: Mutex<Told>,
@@ -39,7 +39,7 @@ impl Narrator {
         let run = Run::new(&job.run_id, job.started_at, job.commit.clone(), job.plan.clone());
         let told = Mutex::new(Told { run, pairs_ended: 0 });
         Self {
-            directory,
+            keeper: Keeper::new(directory),
             step,
             debug,
             told,
@@ -108,7 +108,7 @@ impl Narrator {
             );
             let unclear = !matches!(attempt.outcome, Outcome::Passed | Outcome::Cancelled);
             if let (true, Some(path)) = (unclear, &attempt.path) {
-                lines.extend(tail(&self.directory.path().join(path).join(OUTPUT_FILE)));
+                lines.extend(tail(&self.keeper.directory.path().join(path).join(OUTPUT_FILE)));
             }
         }
         lines
@@ -172,14 +172,11 @@ fn tail(path: &Utf8Path) -> Vec<String> {
 #[async_trait]
 impl Recorder for Narrator {
     async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, RecordError> {
-        self.directory
-            .open_try(attempt, try_number)
-            .await
-            .map_err(record_error)
+        self.keeper.open_try(attempt, try_number).await
     }
 
     async fn record(&self, event: &Event) -> Result<(), RecordError> {
-        let kept = self.directory.record(event).await.map_err(record_error);
+        let kept = self.keeper.record(event).await;
         self.tell(event);
         kept
     }

@@ -17,7 +17,7 @@ use crate::github::log::Loudness;
 use crate::github::{Client, Repository, Secret, pull_request};
 use crate::model::layout::{JOURNAL_FILE, SUMMARY_FILE};
 use crate::model::summary::Conclusion;
-use crate::model::{ExitCode, Summary};
+use crate::model::{ExitCode, Summary, with_causes};
 use crate::store::{self, RunDir, Stored};
 use crate::{aggregate, report, results};
 
@@ -206,7 +206,7 @@ impl Unfinished {
         let written = serde_json::to_string(self).map_err(anyhow::Error::from);
         let written = written.and_then(|text| Ok(directory.write(store::COMMENT_FILE, &text)?));
         if let Err(error) = written {
-            tell(&format!("warning: {error:#}"));
+            tell(&format!("warning: {}", with_causes(error.as_ref())));
         }
     }
 
@@ -267,10 +267,8 @@ pub(super) fn finish(
             step.say(&format!("the run had no last word: {url} has it now"));
         }
         Err(failure) => {
-            let message = format!(
-                "the comment of the run that died was not finished: {:#}",
-                failure.error
-            );
+            let why = with_causes(failure.error.as_ref());
+            let message = format!("the comment of the run that died was not finished: {why}");
             step.annotate(Loudness::Warning, "evalwave cleanup", &message);
         }
     }

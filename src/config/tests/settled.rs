@@ -325,3 +325,8 @@ fn a_comparison_heeds_the_file() {
     let error = load_comparison(Some(&file(&text)), &Given::default()).unwrap_err();
     assert!(matches!(error, ConfigError::NotBuiltIn { .. }), "{error}");
 }
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_file() {
+    assert_eq!(read(&format!("\u{feff}{LEAST}")).hash(), read(LEAST).hash());
+}

@@ -200,6 +200,7 @@ impl Parsed {
         let xml = String::from_utf8(output.stdout).unwrap();
         let node = regex::Regex::new(r"(?s)<([a-z_]+)((?:\s[^>]*)?)>([^<]*)").unwrap();
         let moving = regex::Regex::new(r"[0-9]+(?:\.[0-9]+)?").unwrap();
+        let names = regex::Regex::new(r"&lt;code&gt;.*?&lt;/code&gt;").unwrap();
         let mut parsed = Self::default();
         let mut in_code = false;
         for found in node.captures_iter(&xml) {
@@ -222,7 +223,6 @@ impl Parsed {
                 _ => {}
             }
             // A block of HTML is one piece with whatever is in it: the names in it are encoded, so they are cut out.
-            let names = regex::Regex::new(r"&lt;code&gt;.*?&lt;/code&gt;").unwrap();
             *parsed
                 .html
                 .entry(names.replace_all(&text, "name").into_owned())
