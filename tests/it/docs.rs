@@ -83,7 +83,7 @@ fn the_output_that_the_readme_shows_is_what_the_quickstart_prints() {
 #[test]
 fn every_relative_link_leads_to_a_file() {
     let link = regex::Regex::new(r"\]\(([^)#:]+)(#[^)]*)?\)").unwrap();
-    for document in ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"] {
+    for document in ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "docs/action.md"] {
         let text = read(document);
         let directory = repository().join(document);
         for found in link.captures_iter(&text) {

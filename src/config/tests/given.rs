@@ -164,8 +164,8 @@ fn what_is_not_built_in_is_told_as_it_was_given() {
             "`--confirm 2` is not built in yet",
         ),
         (
-            given(&[], &[("baseline", "artifact:evals")], &[]),
-            "input `baseline: artifact:evals` is not built in yet",
+            given(&[], &[("baseline", "measure")], &[]),
+            "input `baseline: measure` is not built in yet",
         ),
     ];
     for (given, expected) in cases {
