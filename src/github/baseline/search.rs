@@ -95,7 +95,6 @@ impl<'a> Candidates<'a> {
                 None => candidates.looked_for = "there is no release yet".to_owned(),
             },
         }
-        candidates.queue.truncate(MOST);
         Ok(candidates)
     }
 
@@ -289,7 +288,6 @@ impl<'a> Candidates<'a> {
         let before = std::mem::take(&mut self.looked_for);
         self.of_branch(client, &branch).await?;
         self.looked_for = format!("{before}, and none on the default branch `{}`", branch.name);
-        self.queue.truncate(MOST);
         Ok(true)
     }
 
