@@ -1,10 +1,15 @@
 //! The commands: the only module that reads the environment, wires the others together, and prints.
 
 mod arguments;
+mod arms;
 mod baseline;
+mod calibrate;
 mod compare;
+mod conclude;
+mod confirm;
 mod context;
 mod job;
+mod measure;
 mod output;
 mod plan;
 mod progress;
@@ -18,8 +23,9 @@ use std::io::Write as _;
 
 use clap::Parser as _;
 
-use crate::model::ExitCode;
+use crate::model::{ExitCode, Summary};
 use crate::report;
+use crate::store::{self, RunDir};
 use arguments::{Arguments, Subcommand};
 use context::Context;
 
@@ -71,6 +77,7 @@ fn dispatch(arguments: Arguments, context: &Context) -> Result<ExitCode, Failure
         Subcommand::Plan(arguments) => plan::plan(&arguments, context),
         Subcommand::Run(arguments) => run::run(&arguments, context),
         Subcommand::Compare(arguments) => compare::compare(&arguments, context),
+        Subcommand::Calibrate(arguments) => calibrate::calibrate(&arguments, context),
         Subcommand::Report(arguments) => render::report(&arguments, context),
         Subcommand::Schema(arguments) => schema::schema(&arguments),
     }
@@ -91,6 +98,20 @@ fn print(text: &str) -> Result<(), Failure> {
             .into()),
         _ => Ok(()),
     }
+}
+
+/// Writes the documents of a whole run; what cannot be written is said, and what was printed stands.
+fn keep(directory: &RunDir, summary: &Summary) -> Result<(), Failure> {
+    let documents = [
+        (store::SUMMARY_FILE, json(summary)?),
+        ("report.md", report::markdown(summary, usize::MAX)),
+    ];
+    for (name, text) in documents {
+        if let Err(error) = directory.write(name, &text) {
+            tell(&format!("warning: {:#}", anyhow::Error::from(error)));
+        }
+    }
+    Ok(())
 }
 
 /// Tells something besides the result.

@@ -2,18 +2,17 @@
 
 mod concurrency;
 mod document;
-mod glob;
 mod hint;
 mod labels;
 mod select;
 
 use crate::config::Config;
+use crate::config::glob::InvalidGlob;
 use crate::config::template::UnknownPlaceholder;
 use crate::model::{Pair, PlannedPair, RunPlan};
 
 pub use concurrency::waves;
 pub use document::{PlanDocument, PlannedPairDocument, document};
-pub use glob::{IdGlob, InvalidGlob, id_glob, path_glob};
 pub use select::{Globs, InvalidLabelGlobs, InvalidShard, LabelGlobs, Select, Shard};
 
 /// What a plan is made of.

@@ -29,6 +29,10 @@ pub const OUTPUT_FILE: &str = "output.log";
 pub const ATTEMPT_FILE: &str = "attempt.json";
 /// An attempt's result, as its harness wrote it.
 pub const RESULT_FILE: &str = "result.json";
+/// The directory of the base revision's run, where the baseline was measured beside this one.
+pub const BASELINE_DIR: &str = "baseline";
+/// The directory of the run of fresh attempts of flipped pairs.
+pub const CONFIRM_DIR: &str = "confirm";
 /// The directory of what `attempt.keep` brought back.
 pub const KEPT_DIR: &str = "files";
 
@@ -250,7 +254,9 @@ fn run_entries(path: &Utf8Path) -> Result<Vec<Utf8PathBuf>, StoreError> {
     for entry in path.read_dir_utf8()? {
         let entry = entry?;
         let name = entry.file_name();
-        if NAMES.contains(&name) || name.starts_with("raw-results-") {
+        // A directory of this name may as well be the user's own.
+        let is_run = [BASELINE_DIR, CONFIRM_DIR].contains(&name) && entry.path().join(JOURNAL_FILE).is_file();
+        if is_run || NAMES.contains(&name) || name.starts_with("raw-results-") {
             entries.push(entry.into_path());
         }
     }

@@ -7,9 +7,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::walk::{Kind, Walk};
 use super::{CatalogError, front_matter, label};
+use crate::config::glob::path_glob;
 use crate::config::{Discovery, IdPart, ListedId, OneOrMany};
 use crate::model::{EvalId, ExperimentId, InvalidId, Labels, Pair, PairId};
-use crate::plan::path_glob;
 
 /// The one experiment of a suite that names none.
 const ONLY_EXPERIMENT: &str = "default";

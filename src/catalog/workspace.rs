@@ -11,7 +11,7 @@ use super::discover::{depth, fixed_start};
 use super::walk::{Kind, Walk};
 use super::{CatalogError, git};
 use crate::config::UploadConfig;
-use crate::plan::{InvalidGlob, path_glob};
+use crate::config::glob::{InvalidGlob, path_glob};
 
 const INCLUDE: &str = "attempt.upload.include";
 const EXCLUDE: &str = "attempt.upload.exclude";

@@ -3,21 +3,25 @@
 use super::arguments::{CompareArguments, ComparisonFormat};
 use super::context::{self, Context};
 use super::sources::read_results;
-use super::{Failure, json, print, tell};
-use crate::compare::gates::{self, GateFacts};
-use crate::compare::{self, Options};
+use super::{Failure, conclude, json, print, tell};
+use crate::compare::{self, Criteria};
 use crate::config;
 use crate::config::settings::{self, Given};
-use crate::model::summary::GateResult;
-use crate::model::{ExitCode, Gate};
+use crate::model::{ExitCode, Verdict};
 use crate::report;
 
 pub(super) fn compare(arguments: &CompareArguments, context: &Context) -> Result<ExitCode, Failure> {
-    let flags = [
+    let mut flags = vec![
         (settings::POLICY, arguments.policy.as_ref()),
         (settings::GROUP_BY, arguments.group_by.as_ref()),
         (settings::FAIL_ON, arguments.fail_on.as_ref()),
     ];
+    flags.extend(
+        arguments
+            .history
+            .iter()
+            .map(|source| (settings::HISTORY, Some(source))),
+    );
     let flags = flags
         .into_iter()
         .filter_map(|(setting, value)| Some((setting.flag?.to_owned(), value?.clone())));
@@ -25,35 +29,32 @@ pub(super) fn compare(arguments: &CompareArguments, context: &Context) -> Result
     let read = |sources: &[String]| read_results(sources, &context.current_dir, config.policy);
     let baseline = read(&arguments.baseline)?;
     let current = read(&arguments.current)?;
-    let options = Options {
-        alpha: config.compare.alpha,
-        margin: config.compare.margin,
-        group_by: config.report.group_by,
-        now: Some(context::now()),
+    let now = context::now();
+    let criteria = Criteria {
+        options: conclude::options(&config.compare, &config.report, now),
+        known: conclude::known(&config.history, &config.flaky, config.policy, now, context)?,
+        fail_on: config.fail_on,
+        gates: config.gates,
     };
-    let comparison = compare::compare(&baseline, &current, &options);
-    print(&match arguments.format {
-        ComparisonFormat::Text => report::comparison_text(&comparison),
-        ComparisonFormat::Markdown => report::comparison_markdown(&comparison, usize::MAX),
-        ComparisonFormat::Json => json(&comparison)?,
-    })?;
-    let facts = GateFacts::of_results(&current);
-    let found = gates::evaluate(&config.fail_on, &facts, Some(&comparison));
-    for gate in found.iter().filter(|gate| gate.failed) {
+    let found = compare::assess(Some(&baseline), &current, &criteria);
+    if let Some(comparison) = &found.comparison {
+        print(&match arguments.format {
+            ComparisonFormat::Text => report::comparison_text(comparison),
+            ComparisonFormat::Markdown => report::comparison_markdown(comparison, usize::MAX),
+            ComparisonFormat::Json => json(comparison)?,
+        })?;
+    }
+    for gate in found.gates.iter().filter(|gate| gate.failed) {
         tell(&format!("gate `{}` failed: {}", gate.gate, gate.why));
     }
-    Ok(exit(&facts, &found))
-}
-
-fn exit(facts: &GateFacts, gates: &[GateResult]) -> ExitCode {
-    let incomplete = Gate::Incomplete.to_string();
-    if facts.pass_rate().is_none() {
+    let is_decided = |verdict| matches!(verdict, Verdict::Pass | Verdict::Fail);
+    Ok(if !current.pairs.iter().any(|pair| is_decided(pair.verdict)) {
         ExitCode::NothingMeasured
-    } else if gates.iter().any(|gate| gate.failed && gate.gate != incomplete) {
+    } else if found.gate_failed {
         ExitCode::GateFailed
-    } else if gates.iter().any(|gate| gate.failed) {
+    } else if found.lacks_results {
         ExitCode::Incomplete
     } else {
         ExitCode::Success
-    }
+    })
 }

@@ -1,62 +1,159 @@
 //! `evalwave run`.
 
-use std::sync::Arc;
-
-use anyhow::Context as _;
-use camino::Utf8PathBuf;
-use tokio_util::sync::CancellationToken;
-
 use super::arguments::{RunArguments, TextOrJson};
+use super::arms::{Arm, Common, Driver, Place, share};
 use super::baseline::Baseline;
+use super::conclude::{self, Judging};
+use super::confirm::Wanted;
 use super::context::{self, Context};
+use super::job::Means;
+use super::measure::{self, Base};
 use super::output::Output;
-use super::progress::Progress;
-use super::recorder::Recording;
 use super::sources::Suite;
-use super::{Failure, job, json, print, tell};
-use crate::aggregate::Facts;
-use crate::compare::gates::{self, GateFacts};
-use crate::compare::{self, Options};
-use crate::config::{Config, SandboxConfig, settings};
-use crate::model::{ExitCode, Gate, ResultSet, Run, Summary};
-use crate::runner::{self, Job};
-use crate::sandbox::Backend;
-use crate::sandbox::local::{LocalBackend, LocalOptions, harden_self};
-use crate::store::{self, RunDir};
-use crate::{aggregate, report};
+use super::{Failure, json, keep, print, tell};
+use crate::aggregate;
+use crate::config::settings;
+use crate::model::{ExitCode, RunPlan};
+use crate::report;
+use crate::sandbox::local::harden_self;
 
 pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCode, Failure> {
-    let more = [
+    let mut more = vec![
         (settings::BASELINE, arguments.baseline.as_deref()),
         (settings::FAIL_ON, arguments.fail_on.as_deref()),
+        (settings::CONFIRM, arguments.confirm.as_deref()),
     ];
+    more.extend(
+        arguments
+            .history
+            .iter()
+            .map(|source| (settings::HISTORY, Some(source.as_str()))),
+    );
     let suite = Suite::read(&arguments.selection, &more, context)?;
-    let plan = suite.plan(&arguments.selection)?;
-    let baseline = Baseline::read(&suite, arguments, context)?;
+    let mut plan = suite.plan(&arguments.selection)?;
     let started_at = context::now();
-    let output = Output::of(arguments, context::new_run_id(started_at), context);
-    let job = job::job(&suite, plan, started_at, &output, context)?;
-    harden_self();
-    let backend = backend(&suite, &job, context)?;
-    let directory = RunDir::create(
-        &output.directory,
-        arguments.overwrite,
-        &job.plan,
-        &suite.config.attempt.publish,
+    let config = &suite.config;
+    let known = conclude::known(
+        &config.history,
+        &config.flaky,
+        Some(config.policy),
+        started_at,
+        context,
     )?;
-    output.point_latest();
-    if job.plan.concurrency.bounded {
-        tell(&format!("notice: concurrency {}", job.plan.concurrency.reason));
+    let mut baseline = Baseline::read(&suite, arguments, context)?;
+    let output = Output::of(arguments, context::new_run_id(started_at), context);
+    let means = Means::gather(config, context)?;
+    let leave_out = output.roots();
+    let common = Common {
+        suite: &suite,
+        means: &means,
+        context,
+        leave_out: &leave_out,
+        started_at,
+    };
+
+    let mut base = match &baseline {
+        Baseline::Measure(reference) if !plan.pairs.is_empty() => Some(Base::check_out(
+            &suite,
+            reference.as_deref(),
+            &output.run_id,
+            context,
+        )?),
+        _ => None,
+    };
+    let mut base_plan = match &base {
+        Some(base) => base.plan(&suite, &plan)?,
+        None => None,
+    };
+    if base_plan.is_none() && matches!(baseline, Baseline::Measure(_)) {
+        base = None;
+        baseline = Baseline::None("no baseline: the base revision has none of these pairs");
     }
-    let recording = Arc::new(Recording {
-        directory,
-        progress: Progress::new(job.plan.attempts()),
-    });
-    let run = drive(Arc::new(job), backend, &recording)?;
-    // A suite with pairs of which none is selected: nothing has changed, or the shard is an empty one.
-    let skipped = run.plan.pairs.is_empty() && run.plan.selection.of > 0;
-    let (summary, exit) = conclude(&run, &suite.config, baseline, skipped);
-    keep(&recording.directory, &summary)?;
+    let at_once = base_plan
+        .as_mut()
+        .is_none_or(|base| share(&mut plan, base, suite.most_at_once()));
+
+    harden_self();
+    let head = Place {
+        name: "",
+        root: &suite.root,
+        run_id: output.run_id.clone(),
+        directory: output.directory.clone(),
+        overwrite: arguments.overwrite,
+    };
+    let head = Arm::new(&common, head, plan)?;
+    let base_arm = match (&base, base_plan) {
+        (Some(base), Some(plan)) => Some(base_arm(&common, base, plan, &output)?),
+        _ => None,
+    };
+    output.point_latest();
+    if head.job.plan.concurrency.bounded {
+        tell(&format!(
+            "notice: concurrency {}",
+            head.job.plan.concurrency.reason
+        ));
+    }
+
+    let driver = Driver::new()?;
+    let arms: Vec<&Arm> = std::iter::once(&head).chain(&base_arm).collect();
+    let mut runs = driver.run(&arms, at_once).into_iter();
+    let (Some(run), base_run) = (runs.next(), runs.next()) else {
+        return Ok(ExitCode::NothingMeasured);
+    };
+    let mut summary = aggregate::summarize(&run);
+    let known_baseline = match (baseline, &base, &base_arm, base_run) {
+        (Baseline::Known(baseline), ..) => Some(baseline),
+        (_, Some(base), Some(arm), Some(run)) => {
+            let measured = aggregate::summarize(&run);
+            keep(&arm.recording.directory, &measured)?;
+            Some(base.results(&measured))
+        }
+        (Baseline::None(why), ..) => {
+            summary.notices.push(why.to_owned());
+            None
+        }
+        (Baseline::Measure(_), ..) => None,
+    };
+    let mut judging = Judging {
+        config,
+        run: &run,
+        summary,
+        baseline: known_baseline,
+        known,
+    };
+    let mut cancelled = run.cancelled;
+    if config.confirm > 0
+        && !cancelled
+        && let Some(comparison) = judging.comparison()
+    {
+        let wanted = Wanted {
+            comparison: &comparison,
+            attempts: config.confirm,
+            plan: &head.job.plan,
+            run_id: &output.run_id,
+            directory: &output.directory,
+            base: base
+                .as_ref()
+                .zip(base_arm.as_ref())
+                .map(|(base, arm)| (&arm.job.plan, base.root())),
+            most: suite.most_at_once(),
+        };
+        match wanted.ask(&common, &driver) {
+            Ok(Some(answer)) => {
+                cancelled = answer.cancelled;
+                judging.confirm(answer.confirmed);
+                judging.summary.notices.push(answer.notice);
+            }
+            Ok(None) => {}
+            // What was measured stands without it.
+            Err(failure) => {
+                let why = format!("the flips could not be confirmed: {:#}", failure.error);
+                judging.summary.notices.push(why);
+            }
+        }
+    }
+    let (summary, exit) = judging.conclude(cancelled);
+    keep(&head.recording.directory, &summary)?;
     print(&match arguments.format {
         TextOrJson::Text => report::text(&summary, context.color),
         TextOrJson::Json => json(&summary)?,
@@ -65,105 +162,13 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
     Ok(exit)
 }
 
-fn backend(suite: &Suite, job: &Job, context: &Context) -> Result<Arc<dyn Backend>, Failure> {
-    let SandboxConfig::Local(local) = &suite.config.sandbox;
-    let options = LocalOptions {
-        run_id: job.run_id.clone(),
-        temporary: context.temp_dir.clone(),
-        program: context.program.clone(),
-        path: context.environment.get("PATH").cloned(),
-        home: context.environment.get("HOME").map(Utf8PathBuf::from),
-        lang: context.environment.get("LANG").cloned(),
-        system: context.system_variables(),
+fn base_arm(common: &Common<'_>, base: &Base, plan: RunPlan, output: &Output) -> Result<Arm, Failure> {
+    let place = Place {
+        name: "baseline ",
+        root: base.root(),
+        run_id: format!("{}-baseline", output.run_id),
+        directory: measure::directory(&output.directory),
+        overwrite: false,
     };
-    Ok(Arc::new(LocalBackend::new(local, options, &job.workspace.root)?))
-}
-
-/// Runs the plan, SIGINT and SIGTERM cancelling it.
-fn drive(job: Arc<Job>, backend: Arc<dyn Backend>, recording: &Arc<Recording>) -> Result<Run, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the asynchronous runtime")?;
-    let cancel = CancellationToken::new();
-    let run = runtime.block_on(async {
-        let watching = tokio::spawn(cancel_on_signal(cancel.clone()));
-        let run = runner::run(job, backend, Arc::clone(recording) as _, cancel).await;
-        watching.abort();
-        run
-    });
-    Ok(run)
-}
-
-async fn cancel_on_signal(cancel: CancellationToken) {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let (Ok(mut interrupt), Ok(mut terminate)) =
-            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-        else {
-            tell("warning: signals cannot be watched: an interrupt will lose what runs");
-            return;
-        };
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    }
-    #[cfg(not(unix))]
-    if tokio::signal::ctrl_c().await.is_err() {
-        return;
-    }
-    tell("cancelling: nothing more starts, what runs is stopped");
-    cancel.cancel();
-}
-
-fn conclude(run: &Run, config: &Config, baseline: Baseline, skipped: bool) -> (Summary, ExitCode) {
-    let mut summary = aggregate::summarize(run);
-    match baseline {
-        Baseline::Known(baseline) => {
-            let options = Options {
-                alpha: config.compare.alpha,
-                margin: config.compare.margin,
-                group_by: config.report.group_by.clone(),
-                now: Some(run.started_at),
-            };
-            let current = ResultSet::of_summary("this run", &summary);
-            summary.comparison = Some(compare::compare(&baseline, &current, &options));
-        }
-        Baseline::None(why) => summary.notices.push(why.to_owned()),
-    }
-    summary.gates = gates::evaluate(
-        &config.fail_on,
-        &GateFacts::of_summary(&summary),
-        summary.comparison.as_ref(),
-    );
-    let incomplete = Gate::Incomplete.to_string();
-    let facts = Facts {
-        totals: &summary.totals,
-        cancelled: run.cancelled,
-        skipped,
-        fail_on: &config.fail_on,
-        gate_failed: summary
-            .gates
-            .iter()
-            .any(|gate| gate.failed && gate.gate != incomplete),
-    };
-    let (conclusion, exit) = aggregate::conclude(facts);
-    summary.run.conclusion = conclusion;
-    (summary, exit)
-}
-
-/// Writes the documents of the whole run; what cannot be written is said, and what was printed stands.
-fn keep(directory: &RunDir, summary: &Summary) -> Result<(), Failure> {
-    let documents = [
-        (store::SUMMARY_FILE, json(summary)?),
-        ("report.md", report::markdown(summary, usize::MAX)),
-    ];
-    for (name, text) in documents {
-        if let Err(error) = directory.write(name, &text) {
-            tell(&format!("warning: {:#}", anyhow::Error::from(error)));
-        }
-    }
-    Ok(())
+    Arm::new(common, place, plan)
 }

@@ -203,6 +203,22 @@ impl PairSummary {
     }
 }
 
+/// A pair that is known to go both ways: it runs and is shown, and does not gate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Quarantined {
+    /// The agent set-up.
+    pub experiment: ExperimentId,
+    /// The task.
+    pub eval: EvalId,
+    /// The last day on which it does not gate; `None` is for good.
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
+    pub until: Option<jiff::civil::Date>,
+    /// Why, in the user's words.
+    #[serde(default)]
+    pub why: Option<String>,
+}
+
 /// What a gate found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GateResult {
@@ -233,6 +249,9 @@ pub struct Summary {
     /// What each gate found.
     #[serde(default)]
     pub gates: Vec<GateResult>,
+    /// Pairs in quarantine, in plan order.
+    #[serde(default)]
+    pub quarantined: Vec<Quarantined>,
     /// What a reader should know besides: why there is no baseline, why concurrency was cut.
     #[serde(default)]
     pub notices: Vec<String>,

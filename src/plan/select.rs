@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use camino::Utf8PathBuf;
 
-use super::glob::{IdGlob, id_glob};
 use super::{PlanError, hint};
 use crate::config::Config;
+use crate::config::glob::{IdGlob, id_glob};
 use crate::model::{Labels, Pair, Selection, SelectionKind};
 
 mod changed;

@@ -81,6 +81,13 @@ fn config(command: &str) -> Config {
             memory_per_attempt: 1,
         }),
         baseline: BaselineConfig::Auto,
+        history: crate::config::HistoryConfig {
+            runs: 10,
+            sources: Vec::new(),
+        },
+        confirm: 0,
+        gates: Vec::new(),
+        flaky: Vec::new(),
         fail_on: Vec::new(),
         compare: CompareConfig::default(),
         report: ReportConfig { group_by: None },
@@ -468,8 +475,8 @@ proptest! {
     fn no_flag_text_panics(text in "\\PC{0,12}") {
         let _ = text.parse::<Shard>();
         let _ = text.parse::<LabelGlobs>();
-        let _ = super::id_glob(&text);
-        let _ = super::path_glob(&text);
+        let _ = crate::config::glob::id_glob(&text);
+        let _ = crate::config::glob::path_glob(&text);
         prop_assert!(globs(&text).len() <= text.len());
     }
 }

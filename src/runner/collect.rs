@@ -13,10 +13,10 @@ use tokio::io::AsyncWrite;
 use super::Job;
 use super::attempt::chain;
 use crate::aggregate::{Failure, Found as FoundResult};
+use crate::config::glob;
 use crate::config::template::{PathGlob, UnknownPlaceholder, Values};
 use crate::config::{AttemptConfig, Format};
 use crate::model::{ErrorClass, Phase, Produces, Reading};
-use crate::plan;
 use crate::redact::Redactor;
 use crate::results::harness::read_attempt;
 use crate::sandbox::Sandbox;
@@ -198,7 +198,7 @@ async fn find_results(
     result: &PathGlob,
     directory: &Utf8Path,
 ) -> Result<Vec<Found>, Failure> {
-    let matcher = plan::path_glob(&result.pattern)
+    let matcher = glob::path_glob(&result.pattern)
         .map_err(|error| lost(ErrorClass::Collect, &chain(&error)))?
         .compile_matcher();
     let base = result.base.clone();
