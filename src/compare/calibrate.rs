@@ -135,8 +135,8 @@ pub struct Outlook {
 ///
 /// The outlook is [`stats::detectable_at`] of the suite's own noise ([`stats::noise`] over the pairs, each with all its
 /// attempts in all runs), and the means of [`stats::pass_at_k`] and [`stats::pass_hat_k`]. A run that stopped pairs
-/// early adds their first attempts alone; one whose attempts are not known one by one adds its verdicts, with a
-/// warning.
+/// early adds their first attempts alone. One whose attempts are not known one by one adds its verdicts, and only
+/// where no pair has two attempts without it: verdicts of several attempts pass more or less often than attempts do.
 pub fn calibrate(runs: &[ResultSet], gates: &[Gate], options: &Options) -> Calibration {
     let mut comparisons = Vec::new();
     let mut rates: Vec<GateRate> = gates.iter().map(|gate| rate(*gate, runs.len())).collect();
@@ -178,8 +178,16 @@ pub fn calibrate(runs: &[ResultSet], gates: &[Gate], options: &Options) -> Calib
             }));
         }
     }
-    let standings = standings(runs);
-    let samples: Vec<Count> = standings.values().map(|standing| standing.attempts).collect();
+    let attempts = |standings: &BTreeMap<&PairId, Standing>| -> Vec<Count> {
+        standings.values().map(|standing| standing.attempts).collect()
+    };
+    let mut verdicts = Verdicts::LeftOut;
+    let mut standings = standings(runs, verdicts);
+    if stats::noise(&attempts(&standings)).is_none() {
+        verdicts = Verdicts::CountAsAttempts;
+        standings = self::standings(runs, verdicts);
+    }
+    let samples = attempts(&standings);
     let noise = stats::noise(&samples);
     Calibration {
         schema: CALIBRATION_SCHEMA,
@@ -193,7 +201,7 @@ pub fn calibrate(runs: &[ResultSet], gates: &[Gate], options: &Options) -> Calib
         outlook: (1..=MOST_RUNS)
             .map(|runs| outlook(runs, &samples, noise))
             .collect(),
-        warnings: warnings(runs),
+        warnings: warnings(runs, verdicts),
     }
 }
 
@@ -244,7 +252,14 @@ struct Standing {
     attempts: Count,
 }
 
-fn standings(runs: &[ResultSet]) -> BTreeMap<&PairId, Standing> {
+/// What runs add to the outlook whose attempts are not known one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdicts {
+    LeftOut,
+    CountAsAttempts,
+}
+
+fn standings(runs: &[ResultSet], verdicts: Verdicts) -> BTreeMap<&PairId, Standing> {
     let none = Count { hits: 0, of: 0 };
     let mut standings: BTreeMap<&PairId, Standing> = BTreeMap::new();
     for run in runs {
@@ -254,8 +269,10 @@ fn standings(runs: &[ResultSet]) -> BTreeMap<&PairId, Standing> {
                 verdicts: none,
                 attempts: none,
             });
-            standing.attempts.hits += attempts.hits;
-            standing.attempts.of += attempts.of;
+            if pair.samples.is_some() || verdicts == Verdicts::CountAsAttempts {
+                standing.attempts.hits += attempts.hits;
+                standing.attempts.of += attempts.of;
+            }
             if pair.firm && matches!(pair.verdict, Verdict::Pass | Verdict::Fail) {
                 standing.verdicts.hits += u32::from(pair.verdict == Verdict::Pass);
                 standing.verdicts.of += 1;
@@ -300,13 +317,17 @@ fn outlook(runs: u32, samples: &[Count], noise: Option<f64>) -> Outlook {
     }
 }
 
-fn warnings(runs: &[ResultSet]) -> Vec<String> {
+fn warnings(runs: &[ResultSet], verdicts: Verdicts) -> Vec<String> {
     let mut warnings = Vec::new();
     for run in runs {
         let source = &run.source;
         if run.pairs.iter().any(|pair| pair.samples.is_none()) {
             warnings.push(format!(
-                "the attempts of `{source}` are not known one by one: each of its verdicts counts as one attempt, and verdicts of several attempts are not as noisy as attempts are"
+                "the attempts of `{source}` are not known one by one: its verdicts {}",
+                match verdicts {
+                    Verdicts::LeftOut => "are no part of the outlook",
+                    Verdicts::CountAsAttempts => "count as attempts",
+                }
             ));
         }
         if run.is_partial_selection() {

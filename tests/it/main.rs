@@ -7,11 +7,13 @@
 )]
 
 mod docs;
+mod judged;
 mod layers;
 #[cfg(target_os = "linux")]
 mod local;
 mod run;
 mod schemas;
 mod sources;
+mod statistics;
 mod support;
 mod usage;

@@ -150,10 +150,14 @@ fn a_run_that_stops_early_counts_its_first_attempts_and_verdicts_are_warned_of()
     assert_eq!(calibration.noise, Some(0.0));
     assert_eq!(
         calibration.warnings,
-        [
-            "the attempts of `2` are not known one by one: each of its verdicts counts as one attempt, and verdicts of several attempts are not as noisy as attempts are"
-        ]
+        ["the attempts of `2` are not known one by one: its verdicts count as attempts"]
     );
+    // With two attempts of a pair known, verdicts of another run are not mixed with them.
+    let rows = set("2", vec![passed("x", "a")]);
+    let calibration = calibrate(&[run("1", &[&[P, P]]), rows], &[], &options());
+    assert_eq!(calibration.outlook[1].all_pass, Some(1.0));
+    assert_eq!(calibration.outlook[2].all_pass, None);
+    assert!(calibration.warnings[0].ends_with("are no part of the outlook"));
     let mut other = run("3", &[&[P]]);
     other.policy = Some(Policy::All);
     let mut one = run("4", &[&[P]]);
