@@ -23,9 +23,10 @@ use std::io::Write as _;
 
 use clap::Parser as _;
 
-use crate::model::{ExitCode, Summary};
+use crate::model::layout::SUMMARY_FILE;
+use crate::model::{ExitCode, Summary, with_causes};
 use crate::report;
-use crate::store::{self, RunDir};
+use crate::store::RunDir;
 use arguments::{Arguments, Subcommand};
 use context::Context;
 
@@ -66,7 +67,11 @@ pub fn run() -> ExitCode {
     match done {
         Ok(exit) => exit,
         Err(failure) => {
-            let _ = writeln!(std::io::stderr(), "error: {:#}", failure.error);
+            let _ = writeln!(
+                std::io::stderr(),
+                "error: {}",
+                with_causes(failure.error.as_ref())
+            );
             failure.exit
         }
     }
@@ -100,18 +105,20 @@ fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Writes the documents of a whole run; what cannot be written is said, and what was printed stands.
-fn keep(directory: &RunDir, summary: &Summary) -> Result<(), Failure> {
+/// Writes the documents of a whole run; what cannot be written is said. Gives whether all were.
+fn keep(directory: &RunDir, summary: &Summary) -> Result<bool, Failure> {
+    let mut all = true;
     let documents = [
-        (store::SUMMARY_FILE, json(summary)?),
+        (SUMMARY_FILE, json(summary)?),
         ("report.md", report::markdown(summary, usize::MAX)),
     ];
     for (name, text) in documents {
         if let Err(error) = directory.write(name, &text) {
-            tell(&format!("warning: {:#}", anyhow::Error::from(error)));
+            tell(&format!("warning: {}", with_causes(&error)));
+            all = false;
         }
     }
-    Ok(())
+    Ok(all)
 }
 
 /// Tells something besides the result.

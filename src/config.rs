@@ -4,7 +4,6 @@ mod attempt;
 mod check;
 mod error;
 mod file;
-pub mod glob;
 mod hash;
 mod node;
 mod problem;

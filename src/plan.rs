@@ -7,8 +7,8 @@ mod labels;
 mod select;
 
 use crate::config::Config;
-use crate::config::glob::InvalidGlob;
 use crate::config::template::UnknownPlaceholder;
+use crate::glob::InvalidGlob;
 use crate::model::{Pair, PlannedPair, RunPlan};
 
 pub use concurrency::waves;
@@ -74,6 +74,18 @@ pub enum PlanError {
         pair: String,
         /// A second line with what there is instead.
         hint: String,
+    },
+    /// A path that an id or label leads out of the workspace.
+    #[error(
+        "cannot use `{path}` as `{key}` of the pair `{pair}`: it leads out of the workspace\nrename what leads there, or leave its placeholder out"
+    )]
+    LeavesWorkspace {
+        /// The key's path.
+        key: &'static str,
+        /// The path with its values.
+        path: String,
+        /// The first such pair.
+        pair: String,
     },
     /// A template uses a label that has several values.
     #[error(

@@ -4,12 +4,15 @@ mod journal;
 mod publish;
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use serde::Serialize;
 
-use crate::config::PublishConfig;
+use crate::config::{AttemptConfig, PublishConfig};
+use crate::model::layout::{BASELINE_DIR, CONFIRM_DIR, JOURNAL_FILE, RAW_RESULTS, SUMMARY_FILE};
+use crate::model::summary::SUMMARY_SCHEMA;
 use crate::model::{
     AttemptDetails, AttemptId, AttemptRecord, Event, PairId, PlannedPair, Run, RunPlan, Summary,
 };
@@ -17,24 +20,10 @@ use journal::Journal;
 
 pub use journal::replay;
 
-/// The machine-readable result of a run.
-pub const SUMMARY_FILE: &str = "summary.json";
-/// What happened, a line an event.
-pub const JOURNAL_FILE: &str = "journal.jsonl";
 /// The names of sandboxes, each written before it is created.
-pub const SANDBOXES_FILE: &str = "sandboxes.jsonl";
-/// An attempt's output.
-pub const OUTPUT_FILE: &str = "output.log";
+const SANDBOXES_FILE: &str = "sandboxes.jsonl";
 /// An attempt's record.
-pub const ATTEMPT_FILE: &str = "attempt.json";
-/// An attempt's result, as its harness wrote it.
-pub const RESULT_FILE: &str = "result.json";
-/// The directory of the base revision's run, where the baseline was measured beside this one.
-pub const BASELINE_DIR: &str = "baseline";
-/// The directory of the run of fresh attempts of flipped pairs.
-pub const CONFIRM_DIR: &str = "confirm";
-/// The directory of what `attempt.keep` brought back.
-pub const KEPT_DIR: &str = "files";
+const ATTEMPT_FILE: &str = "attempt.json";
 
 /// A run directory that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +31,20 @@ pub enum StoreError {
     /// The directory belongs to an earlier run.
     #[error("`{0}` already holds a run\nname another directory, or give --overwrite to replace it")]
     Occupied(Utf8PathBuf),
+    /// The directory belongs to a run that has not ended.
+    #[error("a run is being written into `{0}`\nwait for its end, or name another directory")]
+    Running(Utf8PathBuf),
+    /// The directory holds what a run would write, and no run.
+    #[error("`{path}` holds `{entry}`, which belongs to no run\nname another directory, or move it away")]
+    Foreign {
+        /// The directory.
+        path: Utf8PathBuf,
+        /// What is there.
+        entry: String,
+    },
+    /// The directory cannot be made.
+    #[error("cannot create the run directory")]
+    Create(#[source] std::io::Error),
     /// The directory is not a run's.
     #[error("`{0}` holds no run: neither {SUMMARY_FILE} nor {JOURNAL_FILE} is there")]
     NoRun(Utf8PathBuf),
@@ -53,6 +56,16 @@ pub enum StoreError {
         /// What is wrong.
         #[source]
         source: serde_json::Error,
+    },
+    /// A summary of another version.
+    #[error(
+        "cannot read `{path}`: it is written as `{schema}`, and this version of evalwave reads `{SUMMARY_SCHEMA}`"
+    )]
+    Version {
+        /// Which file.
+        path: Utf8PathBuf,
+        /// What it says of itself.
+        schema: String,
     },
     /// A journal that this version cannot replay.
     #[error("cannot replay `{path}`: {why}")]
@@ -76,6 +89,7 @@ pub struct RunDir {
     path: Utf8PathBuf,
     journal: Journal,
     publish: PublishConfig,
+    timeout: Duration,
     pairs: HashMap<PairId, PlannedPair>,
     runs: u32,
 }
@@ -84,26 +98,22 @@ impl RunDir {
     /// Makes the directory for a new run.
     ///
     /// # Errors
-    /// [`StoreError::Occupied`] where a run is there already, unless it is to be replaced; disk errors.
+    /// [`StoreError::Occupied`] where a run is there already, unless it is to be replaced;
+    /// [`StoreError::Running`] where it has not ended; [`StoreError::Foreign`]; disk errors.
     pub fn create(
         path: &Utf8Path,
         overwrite: bool,
         plan: &RunPlan,
-        publish: &PublishConfig,
+        attempt: &AttemptConfig,
     ) -> Result<Self, StoreError> {
-        fs::create_dir_all(path)?;
-        let occupied = run_entries(path)?;
-        if !occupied.is_empty() && !overwrite {
-            return Err(StoreError::Occupied(path.to_owned()));
-        }
-        for entry in occupied {
-            remove(&entry)?;
-        }
+        fs::create_dir_all(path).map_err(StoreError::Create)?;
+        make_room(path, overwrite)?;
         let journal = Journal::create(&path.join(JOURNAL_FILE), &path.join(SANDBOXES_FILE))?;
         Ok(Self {
             path: path.to_owned(),
             journal,
-            publish: publish.clone(),
+            publish: attempt.publish.clone(),
+            timeout: attempt.timeout,
             pairs: plan
                 .pairs
                 .iter()
@@ -142,10 +152,12 @@ impl RunDir {
     pub async fn record(&self, event: &Event) -> Result<(), StoreError> {
         match event {
             Event::AttemptEnded { record, details, .. } => {
-                if let Some(path) = &record.path {
-                    write_attempt(&self.path.join(path), record, details).await?;
-                }
-                self.journal.write(event).await
+                let kept = match &record.path {
+                    Some(path) => write_attempt(&self.path.join(path), record, details).await,
+                    None => Ok(()),
+                };
+                // The journal knows of it whatever became of the file.
+                self.journal.write(event).await.and(kept)
             }
             Event::PairEnded {
                 pair,
@@ -153,19 +165,21 @@ impl RunDir {
                 representative,
                 graded,
             } => {
+                let mut published = Ok(());
                 if let Some(planned) = self.pairs.get(pair) {
                     let job = publish::Job {
                         run_dir: self.path.clone(),
                         pair: planned.clone(),
                         runs: self.runs,
+                        timeout: self.timeout,
                         verdict: *verdict,
                         representative: *representative,
                         graded: graded.clone(),
                         config: self.publish.clone(),
                     };
-                    blocking(move || job.run()).await?;
+                    published = blocking(move || job.run()).await;
                 }
-                self.journal.write(event).await
+                self.journal.write(event).await.and(published)
             }
             _ => self.journal.write(event).await,
         }
@@ -223,19 +237,49 @@ pub enum Stored {
 pub fn load(path: &Utf8Path) -> Result<Stored, StoreError> {
     let summary = path.join(SUMMARY_FILE);
     if summary.is_file() {
-        let text = fs::read(&summary)?;
-        return serde_json::from_slice(&text)
-            .map(|summary| Stored::Summary(Box::new(summary)))
-            .map_err(|source| StoreError::Broken {
-                path: summary,
-                source,
-            });
+        return read_summary(summary).map(|summary| Stored::Summary(Box::new(summary)));
     }
     let journal = path.join(JOURNAL_FILE);
     if journal.is_file() {
         return replay(&journal).map(|run| Stored::Unfinished(Box::new(run)));
     }
     Err(StoreError::NoRun(path.to_owned()))
+}
+
+fn read_summary(path: Utf8PathBuf) -> Result<Summary, StoreError> {
+    #[derive(serde::Deserialize)]
+    struct Version {
+        schema: String,
+    }
+    let text = fs::read(&path)?;
+    match serde_json::from_slice::<Version>(&text) {
+        Ok(Version { schema }) if schema != SUMMARY_SCHEMA => Err(StoreError::Version { path, schema }),
+        _ => serde_json::from_slice(&text).map_err(|source| StoreError::Broken { path, source }),
+    }
+}
+
+/// Removes an earlier run, if that is asked for, and nothing else.
+fn make_room(path: &Utf8Path, overwrite: bool) -> Result<(), StoreError> {
+    let mut occupied = run_entries(path)?;
+    let Some(first) = occupied.first() else {
+        return Ok(());
+    };
+    // What makes the directory a run's goes last, so that a removal that is cut off can be taken up again.
+    let marks_run = |entry: &Utf8PathBuf| matches!(entry.file_name(), Some(SUMMARY_FILE | JOURNAL_FILE));
+    if !occupied.iter().any(marks_run) {
+        return Err(StoreError::Foreign {
+            path: path.to_owned(),
+            entry: first.file_name().unwrap_or_default().to_owned(),
+        });
+    }
+    if journal::is_being_written(&path.join(SANDBOXES_FILE)) {
+        return Err(StoreError::Running(path.to_owned()));
+    }
+    if !overwrite {
+        return Err(StoreError::Occupied(path.to_owned()));
+    }
+    occupied.sort_by_key(marks_run);
+    occupied.iter().try_for_each(|entry| remove(entry))
 }
 
 /// The entries of a directory that a run made.
@@ -256,7 +300,7 @@ fn run_entries(path: &Utf8Path) -> Result<Vec<Utf8PathBuf>, StoreError> {
         let name = entry.file_name();
         // A directory of this name may as well be the user's own.
         let is_run = [BASELINE_DIR, CONFIRM_DIR].contains(&name) && entry.path().join(JOURNAL_FILE).is_file();
-        if is_run || NAMES.contains(&name) || name.starts_with("raw-results-") {
+        if is_run || NAMES.contains(&name) || name.starts_with(RAW_RESULTS) {
             entries.push(entry.into_path());
         }
     }
@@ -302,10 +346,12 @@ async fn write_attempt(
     record: &AttemptRecord,
     details: &AttemptDetails,
 ) -> Result<(), StoreError> {
-    let text = to_json(&AttemptFile {
+    let file = AttemptFile {
         attempt: record,
         details,
-    });
+    };
+    let mut text = serde_json::to_string_pretty(&file).map_err(std::io::Error::from)?;
+    text.push('\n');
     let path = path.to_owned();
     blocking(move || {
         fs::create_dir_all(&path)?;
@@ -314,20 +360,16 @@ async fn write_attempt(
     .await
 }
 
-/// Pretty JSON with a final newline, of a value that always has a JSON form.
-fn to_json(value: &impl Serialize) -> String {
-    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
-    text.push('\n');
-    text
-}
-
 /// Writes a file under a passing name beside it, then renames it.
-pub(crate) fn write_atomically(path: &Utf8Path, bytes: &[u8]) -> Result<(), StoreError> {
+fn write_atomically(path: &Utf8Path, bytes: &[u8]) -> Result<(), StoreError> {
     let name = path.file_name().unwrap_or_default();
     let partial = path.with_file_name(format!(".{name}.partial"));
-    fs::write(&partial, bytes)?;
-    fs::rename(&partial, path)?;
-    Ok(())
+    let written = fs::write(&partial, bytes).and_then(|()| fs::rename(&partial, path));
+    if written.is_err() {
+        // It may never have come into being.
+        let _ = fs::remove_file(&partial);
+    }
+    Ok(written?)
 }
 
 /// Runs disk work off the asynchronous threads.
@@ -338,3 +380,6 @@ async fn blocking<T: Send + 'static>(
         .await
         .map_err(|error| StoreError::Io(std::io::Error::other(error)))?
 }
+
+#[cfg(test)]
+mod tests;

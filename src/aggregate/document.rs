@@ -18,11 +18,8 @@ pub fn summarize(run: &Run) -> Summary {
         .collect();
     let totals = totals(&pairs);
     let facts = Facts {
-        totals: &totals,
         cancelled: run.cancelled,
-        skipped: false,
-        fail_on: &[],
-        gate_failed: false,
+        ..Facts::of(&totals)
     };
     let facts = RunFacts {
         id: run.id.clone(),

@@ -2,7 +2,7 @@
 
 use camino::Utf8PathBuf;
 
-use crate::config::glob::InvalidGlob;
+use crate::glob::InvalidGlob;
 use crate::model::InvalidId;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -30,9 +30,18 @@ pub enum CatalogError {
         "cannot measure a base revision: HEAD has no commit in common with `{0}`\nfetch more of the history, or name a commit with `measure:REF`"
     )]
     NoBaseInCommon(String),
-    /// A file, a directory or standard input cannot be read.
+    /// A file or a directory cannot be read.
     #[error("cannot read the repository")]
     Read(#[source] std::io::Error),
+    /// A file of pairs, or standard input, cannot be read.
+    #[error("cannot read the pairs in {origin}")]
+    ReadPairs {
+        /// Where they should come from.
+        origin: String,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
     /// There are more bytes of pairs than any suite has.
     #[error("cannot read the pairs in {0}: they are larger than 64 MiB")]
     TooLarge(String),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::CatalogError;
 use crate::config::PairFilter;
-use crate::config::glob::{IdGlob, InvalidGlob, id_glob};
+use crate::glob::{IdGlob, InvalidGlob, id_glob};
 use crate::model::Pair;
 
 /// Longest name of a pair's directory, in bytes; file systems take 255, and `raw-results-` and `.json` come on top.

@@ -3,7 +3,8 @@
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, ValueEnum};
 
-use crate::plan::{Globs, LabelGlobs, Shard};
+use crate::model::RunPlan;
+use crate::plan::{Globs, LabelGlobs};
 
 /// Runs the eval suite of an AI agent in parallel sandboxes and says what changed against a baseline.
 #[derive(Debug, Parser)]
@@ -36,7 +37,7 @@ Exit codes:
     0  done, and no gate failed
     1  a gate named in `fail-on` failed
     2  wrong usage, or a configuration or input that cannot be read: nothing was run
-    3  incomplete: at least one pair has no result, for reasons that are not the agent's
+    3  incomplete: at least one pair has no result, for reasons that are not the agent's, or not all could be written
     4  nothing was measured: the suite is empty, or no attempt gave a result
   130  cancelled";
 
@@ -66,7 +67,7 @@ pub(super) struct SelectionArguments {
     pub(super) changed_since: Option<String>,
     /// Only part K of N parts that together cover the selection
     #[arg(long, value_name = "K/N")]
-    pub(super) shard: Option<Shard>,
+    pub(super) shard: Option<String>,
     /// Attempts of each pair
     #[arg(long, value_name = "N")]
     pub(super) runs: Option<String>,
@@ -85,6 +86,20 @@ pub(super) struct SelectionArguments {
     /// Where attempts run: local
     #[arg(long, value_name = "KIND")]
     pub(super) sandbox: Option<String>,
+}
+
+impl SelectionArguments {
+    /// Whether a plan without pairs is as it should be: of the suite's pairs none has changed, or none is in the shard.
+    pub(super) fn is_skipped(&self, plan: &RunPlan) -> bool {
+        let changed = given(self.changed_since.as_deref());
+        let may_be_empty = changed.or(given(self.shard.as_deref())).is_some();
+        plan.pairs.is_empty() && plan.selection.of > 0 && may_be_empty
+    }
+}
+
+/// What a flag was given, an empty text being none.
+pub(super) fn given<T: AsRef<str> + ?Sized>(flag: Option<&T>) -> Option<&T> {
+    flag.filter(|text| !text.as_ref().trim().is_empty())
 }
 
 /// How results are printed.

@@ -65,16 +65,9 @@ impl Arm {
             common.started_at,
         )?;
         let backend = backend(config, &job, common.context)?;
-        let directory = RunDir::create(
-            &place.directory,
-            place.overwrite,
-            &job.plan,
-            &config.attempt.publish,
-        )?;
-        let recording = Arc::new(Recording {
-            directory,
-            progress: Progress::new(place.name, job.plan.attempts()),
-        });
+        let directory = RunDir::create(&place.directory, place.overwrite, &job.plan, &config.attempt)?;
+        let progress = Progress::new(place.name, job.plan.attempts());
+        let recording = Arc::new(Recording::new(directory, progress));
         Ok(Self {
             job: Arc::new(job),
             backend,

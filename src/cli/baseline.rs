@@ -32,8 +32,8 @@ impl Baseline {
         };
         // A path in a flag starts where the user is, one in the file where the file is.
         let directory = match &arguments.baseline {
-            Some(_) => &context.current_dir,
-            None => &suite.root,
+            Some(flag) if !flag.trim().is_empty() => &context.current_dir,
+            _ => &suite.root,
         };
         // Attempts that are known one by one are decided as this run's are.
         let policy = Some(suite.config.policy);

@@ -12,7 +12,7 @@ use super::sources::read_results;
 use crate::aggregate::{self, Facts};
 use crate::compare::{self, Criteria, Known, Options, Quarantine};
 use crate::config::{CompareConfig, Config, FlakyConfig, HistoryConfig, ReportConfig};
-use crate::model::{Comparison, ExitCode, Gate, PairId, Policy, ResultSet, Run, Summary};
+use crate::model::{Comparison, ExitCode, PairId, Policy, ResultSet, Run, Summary};
 
 /// How results are compared at `now`.
 pub(super) fn options(compare: &CompareConfig, report: &ReportConfig, now: Timestamp) -> Options {
@@ -75,27 +75,20 @@ impl Judging<'_> {
     }
 
     /// The whole summary, and how the process ends.
-    pub(super) fn conclude(self, cancelled: bool) -> (Summary, ExitCode) {
+    pub(super) fn conclude(self, cancelled: bool, skipped: bool) -> (Summary, ExitCode) {
         let current = ResultSet::of_summary("this run", &self.summary);
         let found = compare::assess(self.baseline.as_ref(), &current, &self.criteria());
-        let Self { run, mut summary, .. } = self;
+        let mut summary = self.summary;
         summary.comparison = found.comparison;
         summary.gates = found.gates;
         summary.quarantined = found.quarantined;
         summary.notices.extend(found.notices);
-        let facts = Facts {
-            totals: &summary.totals,
+        let (conclusion, exit) = aggregate::conclude(Facts {
             cancelled,
-            // A suite with pairs of which none is selected: nothing has changed, or the shard is an empty one.
-            skipped: run.plan.pairs.is_empty() && run.plan.selection.of > 0,
-            fail_on: if found.lacks_results {
-                &[Gate::Incomplete]
-            } else {
-                &[]
-            },
-            gate_failed: found.gate_failed,
-        };
-        let (conclusion, exit) = aggregate::conclude(facts);
+            skipped,
+            gates: &summary.gates,
+            ..Facts::of(&summary.totals)
+        });
         summary.run.conclusion = conclusion;
         (summary, exit)
     }

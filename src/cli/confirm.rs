@@ -8,10 +8,10 @@ use super::arms::{Arm, Common, Driver, Place, share};
 use super::{Failure, keep, measure};
 use crate::aggregate;
 use crate::model::comparison::Flip;
+use crate::model::layout::CONFIRM_DIR;
 use crate::model::{
     Comparison, Concurrency, PairId, Produces, RunPlan, Selection, SelectionKind, Strategy, Summary, Verdict,
 };
-use crate::store::CONFIRM_DIR;
 
 /// What is tried again.
 pub(super) struct Wanted<'a> {

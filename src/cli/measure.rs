@@ -6,6 +6,7 @@ use super::Failure;
 use super::context::Context;
 use super::sources::Suite;
 use crate::catalog::{self, Checkout};
+use crate::model::layout::BASELINE_DIR;
 use crate::model::{ResultSet, RunPlan, Summary};
 
 /// The base revision.
@@ -59,5 +60,5 @@ impl Base {
 
 /// The directory of the base's run below the run's own.
 pub(super) fn directory(run: &Utf8Path) -> Utf8PathBuf {
-    run.join(crate::store::BASELINE_DIR)
+    run.join(BASELINE_DIR)
 }

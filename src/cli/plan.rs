@@ -15,10 +15,11 @@ pub(super) fn plan(arguments: &PlanArguments, context: &Context) -> Result<ExitC
         TextOrJson::Text => report::plan::text(&document),
         TextOrJson::Json => json(&document)?,
     })?;
-    // An empty suite measures nothing; an empty part of one is what was asked for.
-    Ok(if plan.selection.of == 0 {
-        ExitCode::NothingMeasured
-    } else {
-        ExitCode::Success
-    })
+    Ok(
+        if plan.pairs.is_empty() && !arguments.selection.is_skipped(&plan) {
+            ExitCode::NothingMeasured
+        } else {
+            ExitCode::Success
+        },
+    )
 }

@@ -13,7 +13,7 @@ use super::sources::Suite;
 use super::{Failure, json, keep, print, tell};
 use crate::aggregate;
 use crate::config::settings;
-use crate::model::{ExitCode, RunPlan};
+use crate::model::{ExitCode, RunPlan, with_causes};
 use crate::report;
 use crate::sandbox::local::harden_self;
 
@@ -88,10 +88,7 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
     };
     output.point_latest();
     if head.job.plan.concurrency.bounded {
-        tell(&format!(
-            "notice: concurrency {}",
-            head.job.plan.concurrency.reason
-        ));
+        tell(&format!("notice: {}", bounded(&head.job.plan)));
     }
 
     let driver = Driver::new()?;
@@ -101,6 +98,9 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
         return Ok(ExitCode::NothingMeasured);
     };
     let mut summary = aggregate::summarize(&run);
+    if run.plan.concurrency.bounded {
+        summary.notices.push(bounded(&run.plan));
+    }
     let known_baseline = match (baseline, &base, &base_arm, base_run) {
         (Baseline::Known(baseline), ..) => Some(baseline),
         (_, Some(base), Some(arm), Some(run)) => {
@@ -147,19 +147,38 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
             Ok(None) => {}
             // What was measured stands without it.
             Err(failure) => {
-                let why = format!("the flips could not be confirmed: {:#}", failure.error);
+                let why = format!(
+                    "the flips could not be confirmed: {}",
+                    with_causes(failure.error.as_ref())
+                );
                 judging.summary.notices.push(why);
             }
         }
     }
-    let (summary, exit) = judging.conclude(cancelled);
-    keep(&head.recording.directory, &summary)?;
-    print(&match arguments.format {
+    let (summary, exit) = judging.conclude(cancelled, arguments.selection.is_skipped(&run.plan));
+    let kept = keep(&head.recording.directory, &summary)?;
+    let printed = print(&match arguments.format {
         TextOrJson::Text => report::text(&summary, context.color),
         TextOrJson::Json => json(&summary)?,
-    })?;
+    });
+    if let Err(failure) = &printed {
+        tell(&format!("warning: {}", with_causes(failure.error.as_ref())));
+    }
     tell(&format!("results in {}", output.shown));
-    Ok(exit)
+    let lost = !kept || arms.iter().any(|arm| arm.recording.has_lost());
+    if lost {
+        tell("error: not everything of this run could be written: its directory is incomplete");
+    }
+    // What was run has to be known to be a success.
+    Ok(match exit {
+        ExitCode::Success if lost || printed.is_err() => ExitCode::Incomplete,
+        exit => exit,
+    })
+}
+
+/// What bounds the concurrency below what was asked for.
+fn bounded(plan: &RunPlan) -> String {
+    format!("concurrency {}", plan.concurrency.reason)
 }
 
 fn base_arm(common: &Common<'_>, base: &Base, plan: RunPlan, output: &Output) -> Result<Arm, Failure> {

@@ -32,10 +32,6 @@ pub struct Assessment {
     pub quarantined: Vec<Quarantined>,
     /// Criteria that do nothing, in words.
     pub notices: Vec<String>,
-    /// A gate `incomplete` failed, of whichever pairs.
-    pub lacks_results: bool,
-    /// Another gate failed.
-    pub gate_failed: bool,
 }
 
 /// Compares a run with its baseline, where it has one, and holds it to its gates.
@@ -67,7 +63,6 @@ pub fn assess(baseline: Option<&ResultSet>, current: &ResultSet, criteria: &Crit
             comparison.as_ref(),
         )
     };
-    let mut failures = Failures::of(&criteria.fail_on, &found);
     for label in &criteria.gates {
         let LabelGates { name, value, fail_on } = label;
         let (before, now) = restricted(baseline, current, |pair| {
@@ -84,7 +79,6 @@ pub fn assess(baseline: Option<&ResultSet>, current: &ResultSet, criteria: &Crit
             let comparison = compared(before.as_ref(), &now);
             gates::evaluate(fail_on, &GateFacts::of_results(&now), comparison.as_ref())
         };
-        failures = failures.and(Failures::of(fail_on, &results));
         for result in &mut results {
             result.gate = format!("{} ({name}={value})", result.gate);
         }
@@ -95,8 +89,6 @@ pub fn assess(baseline: Option<&ResultSet>, current: &ResultSet, criteria: &Crit
         gates: found,
         quarantined,
         notices,
-        lacks_results: failures.incomplete,
-        gate_failed: failures.other,
     }
 }
 
@@ -130,36 +122,6 @@ fn nothing_to_hold(fail_on: &[Gate]) -> Vec<GateResult> {
         why: "this run has no such pair".to_owned(),
     };
     fail_on.iter().map(result).collect()
-}
-
-/// Which kinds of gates failed.
-#[derive(Clone, Copy, Debug)]
-struct Failures {
-    incomplete: bool,
-    other: bool,
-}
-
-impl Failures {
-    /// Results are in the order of their gates.
-    fn of(gates: &[Gate], results: &[GateResult]) -> Self {
-        let failed = |wanted: fn(&Gate) -> bool| {
-            gates
-                .iter()
-                .zip(results)
-                .any(|(gate, result)| wanted(gate) && result.failed)
-        };
-        Self {
-            incomplete: failed(|gate| *gate == Gate::Incomplete),
-            other: failed(|gate| *gate != Gate::Incomplete),
-        }
-    }
-
-    fn and(self, other: Self) -> Self {
-        Self {
-            incomplete: self.incomplete || other.incomplete,
-            other: self.other || other.other,
-        }
-    }
 }
 
 #[cfg(test)]

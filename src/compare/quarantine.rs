@@ -4,7 +4,7 @@
 use jiff::civil::Date;
 
 use crate::config::FlakyConfig;
-use crate::config::glob::{IdGlob, InvalidGlob, id_glob};
+use crate::glob::{IdGlob, InvalidGlob, id_glob};
 use crate::model::summary::Quarantined;
 use crate::model::{PairId, ResultSet};
 

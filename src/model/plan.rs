@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::id::{AttemptId, Labels, PairId};
+use super::id::{Labels, PairId};
 use super::policy::{OnPass, Policy, Strategy, policy_text};
 
 /// Whether one command is one attempt, or all attempts of its pair.
@@ -94,15 +94,5 @@ impl RunPlan {
     /// Pairs x runs.
     pub fn attempts(&self) -> usize {
         self.pairs.len() * self.runs as usize
-    }
-
-    /// Every attempt, in plan order.
-    pub fn attempt_ids(&self) -> impl Iterator<Item = AttemptId> + '_ {
-        self.pairs.iter().flat_map(|pair| {
-            (1..=self.runs).map(|index| AttemptId {
-                pair: pair.id.clone(),
-                index,
-            })
-        })
     }
 }

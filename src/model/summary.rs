@@ -230,6 +230,14 @@ pub struct GateResult {
     pub why: String,
 }
 
+impl GateResult {
+    /// Whether it is the gate `incomplete`, over all pairs or over those with a label (`incomplete (tier=critical)`).
+    pub fn is_incomplete(&self) -> bool {
+        let name = self.gate.split_once(" (").map_or(&*self.gate, |(name, _)| name);
+        name == "incomplete"
+    }
+}
+
 /// The whole document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {

@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 
 use super::{PlanError, hint};
 use crate::config::Config;
-use crate::config::glob::{IdGlob, id_glob};
+use crate::glob::{IdGlob, id_glob};
 use crate::model::{Labels, Pair, Selection, SelectionKind};
 
 mod changed;

@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 use crate::model::{OnPass, Produces, SelectionKind, Strategy};
 use crate::plan::{PlanDocument, PlannedPairDocument};
 
+use super::escape::plain;
+use super::words::{count, duration};
+
 /// Pairs that are shown.
 const SHOWN: usize = 20;
 /// Widest a column of ids gets, in characters.
@@ -24,25 +27,25 @@ pub fn text(doc: &PlanDocument<'_>) -> String {
 }
 
 fn headline(doc: &PlanDocument<'_>) -> String {
-    let suite = one_line(doc.suite);
+    let suite = plain(doc.suite);
     let (pairs, runs) = (doc.pairs.len(), doc.runs);
     match doc.strategy {
         _ if pairs == 0 && doc.selection.of == 0 => format!("{suite}: the suite has no pairs"),
-        _ if pairs == 0 => format!("{suite}: none of {} selected", counted(doc.selection.of, "pair")),
+        _ if pairs == 0 => format!("{suite}: none of {} selected", pairs_of(doc.selection.of)),
         // Deciding a pair early saves its other attempts.
         Strategy::Sequential | Strategy::Adaptive if runs > 1 && doc.produces == Produces::Attempt => {
             format!(
                 "{suite}: {} x {}: at most {}",
-                counted(pairs, "pair"),
-                counted(runs as usize, "run"),
-                counted(doc.attempts, "attempt")
+                pairs_of(pairs),
+                count(runs as usize, "run", "runs"),
+                count(doc.attempts, "attempt", "attempts")
             )
         }
         _ => format!(
             "{suite}: {} x {} = {}",
-            counted(pairs, "pair"),
-            counted(runs as usize, "run"),
-            counted(doc.attempts, "attempt")
+            pairs_of(pairs),
+            count(runs as usize, "run", "runs"),
+            count(doc.attempts, "attempt", "attempts")
         ),
     }
 }
@@ -62,7 +65,7 @@ fn facts(doc: &PlanDocument<'_>) -> Vec<(&'static str, String)> {
             "baseline",
             format!(
                 "the base revision runs beside this one and costs as much again: {} more",
-                counted(doc.attempts, "attempt")
+                count(doc.attempts, "attempt", "attempts")
             ),
         ));
     }
@@ -76,14 +79,14 @@ fn facts(doc: &PlanDocument<'_>) -> Vec<(&'static str, String)> {
             "confirm",
             format!(
                 "{} of each pair that flips{sides}",
-                counted(doc.confirm as usize, "fresh attempt")
+                count(doc.confirm as usize, "fresh attempt", "fresh attempts")
             ),
         ));
     }
     if !costs.is_empty() {
         costs.push((
             "at most",
-            format!("{} in all", counted(doc.most_attempts, "attempt")),
+            format!("{} in all", count(doc.most_attempts, "attempt", "attempts")),
         ));
     }
     let unknown = |seconds: Option<f64>| seconds.map_or_else(|| "unknown".to_owned(), duration);
@@ -91,21 +94,19 @@ fn facts(doc: &PlanDocument<'_>) -> Vec<(&'static str, String)> {
         (
             "selection",
             match selection.kind {
-                SelectionKind::All => format!("all of {}", counted(selection.of, "pair")),
+                SelectionKind::All => format!("all of {}", pairs_of(selection.of)),
                 SelectionKind::Subset => {
-                    format!("{} of {}", selection.selected, counted(selection.of, "pair"))
+                    format!("{} of {}", selection.selected, pairs_of(selection.of))
                 }
-                SelectionKind::Shard => format!(
-                    "{} of {}, a shard",
-                    selection.selected,
-                    counted(selection.of, "pair")
-                ),
+                SelectionKind::Shard => {
+                    format!("{} of {}, a shard", selection.selected, pairs_of(selection.of))
+                }
             },
         ),
         ("strategy", strategy),
         ("policy", doc.policy.clone()),
         ("sandbox", doc.sandbox.to_owned()),
-        ("concurrency", one_line(doc.concurrency_reason)),
+        ("concurrency", plain(doc.concurrency_reason)),
         ("waves", doc.waves.to_string()),
         (
             "timeout",
@@ -146,7 +147,7 @@ fn labels(pair: &PlannedPairDocument<'_>) -> String {
         .0
         .iter()
         .flat_map(|(name, values)| values.iter().map(move |value| format!("{name}={value}")));
-    let text = one_line(&labels.collect::<Vec<_>>().join(" "));
+    let text = plain(&labels.collect::<Vec<_>>().join(" "));
     if text.chars().count() <= WIDEST {
         return text;
     }
@@ -154,37 +155,13 @@ fn labels(pair: &PlannedPairDocument<'_>) -> String {
     format!("{cut}…")
 }
 
-/// Text from outside must neither break the lines nor steer the terminal.
-fn one_line(text: &str) -> String {
-    text.replace(char::is_control, " ")
-}
-
-fn counted(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
-/// Seconds as `1h 5m`, `12m`, `90s` below two minutes, `0.5s` where it is not whole.
-fn duration(seconds: f64) -> String {
-    if seconds < 120.0 {
-        return format!("{}s", (seconds * 10.0).round() / 10.0);
-    }
-    let whole = seconds.round();
-    let (hours, minutes, rest) = (
-        (whole / 3600.0).floor(),
-        (whole % 3600.0 / 60.0).floor(),
-        whole % 60.0,
-    );
-    [(hours, "h"), (minutes, "m"), (rest, "s")]
-        .into_iter()
-        .filter(|(amount, _)| *amount > 0.0)
-        .map(|(amount, unit)| format!("{amount}{unit}"))
-        .collect::<Vec<_>>()
-        .join(" ")
+fn pairs_of(number: usize) -> String {
+    count(number, "pair", "pairs")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{duration, text};
+    use super::text;
     use crate::model::{Labels, OnPass, Produces, Selection, SelectionKind, Strategy};
     use crate::plan::{PlanDocument, PlannedPairDocument};
 
@@ -248,12 +225,12 @@ mod tests {
           sandbox         local
           concurrency     44 = pairs x runs (22 x 2): one wave
           waves           1
-          timeout         12m, killed 90s later
+          timeout         12m00s, killed 1m30s later
           longest attempt unknown
           wall-clock      unknown
 
           experiment  eval      labels
-          opus        build-0   note=a [31mb tags=x tags=long long long long lo…
+          opus        build-0   note=ab tags=x tags=long long long long long lo…
           opus        build-1
         ");
         assert_eq!(lines.len(), 13 + 20 + 1);
@@ -290,11 +267,5 @@ mod tests {
         let mut document = document(&evals, 1);
         document.strategy = Strategy::Sequential;
         assert!(text(&document).starts_with("benchmark: 1 pair x 2 runs: at most 2 attempts\n"));
-    }
-
-    #[test]
-    fn durations_are_read_at_a_glance() {
-        let read = [0.0, 0.25, 90.0, 720.0, 3900.0, 7201.0].map(duration);
-        assert_eq!(read, ["0s", "0.3s", "90s", "12m", "1h 5m", "2h 1s"]);
     }
 }

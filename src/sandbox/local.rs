@@ -16,6 +16,7 @@ mod worktree;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -38,6 +39,12 @@ use workspace::Mode;
 
 /// PATH where evalwave itself has none.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// How long `exec` goes on reading output after the command itself has ended.
+const OUTPUT_LINGER: Duration = Duration::from_secs(2);
+
+/// Most bytes in a chunk of output.
+const CHUNK: usize = 16 * 1024;
 
 /// Bytes of a tar that are under way at once.
 const TAR_BUFFER: usize = 256 * 1024;
@@ -89,7 +96,7 @@ impl LocalBackend {
     ///
     /// # Errors
     /// `workspace: overlay` where mounting is not allowed, `workspace: worktree` outside a git repository or before
-    /// its first commit, `home: inherit` without a HOME.
+    /// its first commit, `home: inherit` without a HOME, a temporary directory that cannot be written.
     pub fn new(config: &LocalConfig, options: LocalOptions, source: &Utf8Path) -> Result<Self, SandboxError> {
         if config.home == HomeMode::Inherit && options.home.is_none() {
             return Err(SandboxError::new(
@@ -98,6 +105,17 @@ impl LocalBackend {
         }
         let directory = RunDirectory::new(&options.temporary, &options.run_id);
         let mode = Mode::new(config, source, &directory, options.for_git())?;
+        // Tried once, so that it is said before anything runs.
+        directory.create().map_err(|error| {
+            SandboxError::io(
+                format!(
+                    "cannot use the temporary directory `{}`\nset `TMPDIR` to one that can be written",
+                    options.temporary
+                ),
+                error,
+            )
+        })?;
+        directory.remove_if_empty();
         let (capacity, open_files) = measure(config);
         Ok(Self {
             capacity,

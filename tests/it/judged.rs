@@ -218,7 +218,10 @@ fn drops_of_passes_without_a_flip_are_listed_with_mean() {
     suite.write("before.json", &json!([row(1), row(2)]).to_string());
     let (run, summary) = suite.run("--baseline before.json");
     let text = stdout(&run.code(0));
-    assert!(text.contains("1 pair without a flip pass less often\n"), "{text}");
+    assert!(
+        text.contains("1 pair passes less often without a flip\n"),
+        "{text}"
+    );
     assert_eq!(summary["comparison"]["fewer_passes"][0]["before"], "2/2");
     assert_eq!(summary["comparison"]["fewer_passes"][0]["now"], "1/2");
 }

@@ -7,6 +7,7 @@
 )]
 
 mod docs;
+mod hostile;
 mod judged;
 mod layers;
 #[cfg(target_os = "linux")]

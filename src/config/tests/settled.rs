@@ -360,3 +360,8 @@ fn history_confirmation_label_gates_and_quarantine_arrive() {
         (3, BaselineConfig::Measure(None))
     );
 }
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_file() {
+    assert_eq!(read(&format!("\u{feff}{LEAST}")).hash(), read(LEAST).hash());
+}

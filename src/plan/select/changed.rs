@@ -6,8 +6,8 @@ use camino::Utf8PathBuf;
 use globset::{Candidate, Glob, GlobSet, GlobSetBuilder};
 
 use crate::config::Config;
-use crate::config::glob::{InvalidGlob, path_glob};
 use crate::config::template::{Template, Values};
+use crate::glob::{InvalidGlob, path_glob};
 use crate::model::Pair;
 use crate::plan::PlanError;
 

@@ -86,8 +86,8 @@ pub(super) fn fewer_passes(comparison: &Comparison) -> Option<Section> {
     };
     let rows: Vec<Vec<Line>> = comparison.fewer_passes.iter().map(row).collect();
     let title = Line::own(format!(
-        "{} without a flip pass less often",
-        count(rows.len(), "pair", "pairs")
+        "{} less often without a flip",
+        count(rows.len(), "pair passes", "pairs pass")
     ));
     section(
         Topic::Flips,
@@ -126,8 +126,9 @@ pub(super) fn quarantine(summary: &Summary) -> Option<Section> {
     };
     let rows: Vec<Vec<Line>> = summary.quarantined.iter().map(row).collect();
     let title = Line::own(format!(
-        "{} in quarantine: shown, and no gate looks at them",
-        count(rows.len(), "pair", "pairs")
+        "{} in quarantine: shown, and no gate looks at {}",
+        count(rows.len(), "pair", "pairs"),
+        if rows.len() == 1 { "it" } else { "them" }
     ));
     section(
         Topic::Quarantine,

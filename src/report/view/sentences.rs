@@ -28,7 +28,7 @@ pub(super) fn of(comparison: &Comparison) -> Vec<Line> {
 fn expected(history: &History, compared: usize, down: usize, up: usize) -> Line {
     let runs = count(history.runs, "earlier run", "earlier runs");
     let (Some(less), Some(more)) = (history.expected_pass_to_fail, history.expected_fail_to_pass) else {
-        return Line::own(format!("{runs}: none of them has a pair that is compared"));
+        return Line::own(format!("{runs}: no verdict on any pair that is compared"));
     };
     let part = if history.pairs == compared {
         String::new()
