@@ -12,7 +12,7 @@ use super::sources::read_results;
 use crate::aggregate::{self, Facts};
 use crate::compare::{self, Criteria, Known, Options, Quarantine};
 use crate::config::{CompareConfig, Config, FlakyConfig, HistoryConfig, ReportConfig};
-use crate::model::{Comparison, ExitCode, PairId, Policy, ResultSet, Run, Summary};
+use crate::model::{Comparison, ExitCode, Policy, ResultSet, Run, Summary};
 
 /// How results are compared at `now`.
 pub(super) fn options(compare: &CompareConfig, report: &ReportConfig, now: Timestamp) -> Options {
@@ -67,11 +67,6 @@ impl Judging<'_> {
         let current = ResultSet::of_summary("this run", &self.summary);
         let Criteria { options, known, .. } = self.criteria();
         Some(compare::compare_knowing(baseline, &current, &options, &known))
-    }
-
-    /// Takes the answers of fresh attempts in.
-    pub(super) fn confirm(&mut self, confirmed: BTreeMap<PairId, bool>) {
-        self.known.confirmed = confirmed;
     }
 
     /// The whole summary, and how the process ends.

@@ -5,19 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::arms::{Arm, Common, Driver, Place, share};
+use super::conclude::Judging;
 use super::{Failure, keep, measure};
 use crate::aggregate;
-use crate::model::comparison::Flip;
+use crate::model::comparison::{Flip, Flips};
 use crate::model::layout::CONFIRM_DIR;
 use crate::model::{
-    Comparison, Concurrency, PairId, Produces, RunPlan, Selection, SelectionKind, Strategy, Summary, Verdict,
+    Concurrency, PairId, Produces, RunPlan, Selection, SelectionKind, Strategy, Summary, Verdict, with_causes,
 };
 
 /// What is tried again.
 pub(super) struct Wanted<'a> {
-    /// What the flips were seen in.
-    pub(super) comparison: &'a Comparison,
-    /// Fresh attempts of each flipped pair.
+    /// Fresh attempts of each flipped pair; 0 is none.
     pub(super) attempts: u32,
     pub(super) plan: &'a RunPlan,
     /// Of the run that is confirmed.
@@ -29,20 +28,51 @@ pub(super) struct Wanted<'a> {
     pub(super) most: Option<usize>,
 }
 
-/// What the fresh attempts say.
-pub(super) struct Answer {
-    /// The flipped pairs that have a fresh verdict, and whether it agrees.
-    pub(super) confirmed: BTreeMap<PairId, bool>,
+/// What became of the fresh attempts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Fresh {
     pub(super) cancelled: bool,
-    /// One sentence.
-    pub(super) notice: String,
+    /// Something of them could not be written.
+    pub(super) lost: bool,
+}
+
+/// What the fresh attempts say.
+struct Answer {
+    /// The flipped pairs that have a fresh verdict, and whether it agrees.
+    confirmed: BTreeMap<PairId, bool>,
+    /// The same in one sentence.
+    notice: String,
+    fresh: Fresh,
 }
 
 impl Wanted<'_> {
     /// Makes the attempts, of the base too where it was measured: a flip is there again if each side gives again what
-    /// it gave.
-    pub(super) fn ask(&self, common: &Common<'_>, driver: &Driver) -> Result<Option<Answer>, Failure> {
-        let flips = &self.comparison.flips;
+    /// it gave. What goes wrong is a notice: what was measured before stands without it.
+    pub(super) fn confirm(&self, judging: &mut Judging<'_>, common: &Common<'_>, driver: &Driver) -> Fresh {
+        let comparison = judging.comparison();
+        let Some(comparison) = comparison.filter(|_| self.attempts > 0 && !judging.run.cancelled) else {
+            return Fresh::default();
+        };
+        match self.ask(&comparison.flips, common, driver) {
+            Ok(None) => Fresh::default(),
+            Ok(Some(answer)) => {
+                judging.known.confirmed = answer.confirmed;
+                judging.summary.notices.push(answer.notice);
+                answer.fresh
+            }
+            Err(failure) => {
+                let why = with_causes(failure.error.as_ref());
+                judging
+                    .summary
+                    .notices
+                    .push(format!("the flips could not be confirmed: {why}"));
+                Fresh::default()
+            }
+        }
+    }
+
+    /// `None` without a flip.
+    fn ask(&self, flips: &Flips, common: &Common<'_>, driver: &Driver) -> Result<Option<Answer>, Failure> {
         let flipped: BTreeSet<PairId> = flips
             .pass_to_fail
             .iter()
@@ -83,8 +113,9 @@ impl Wanted<'_> {
         let arms = arms?;
         let runs = driver.run(&arms.iter().collect::<Vec<&Arm>>(), at_once);
         let summaries: Vec<Summary> = runs.iter().map(aggregate::summarize).collect();
+        let mut lost = arms.iter().any(|arm| arm.recording.has_lost());
         for (arm, summary) in arms.iter().zip(&summaries) {
-            keep(&arm.recording.directory, summary)?;
+            lost |= !keep(&arm.recording.directory, summary)?;
         }
         let fresh: Vec<BTreeMap<PairId, Verdict>> = summaries.iter().map(verdicts).collect();
         let confirmed = answers(flips.pass_to_fail.iter(), &fresh, [Verdict::Pass, Verdict::Fail]).chain(
@@ -93,8 +124,11 @@ impl Wanted<'_> {
         let confirmed: BTreeMap<PairId, bool> = confirmed.collect();
         Ok(Some(Answer {
             notice: self.notice(&confirmed, flipped.len(), arms.len() > 1),
-            cancelled: runs.iter().any(|run| run.cancelled),
             confirmed,
+            fresh: Fresh {
+                cancelled: runs.iter().any(|run| run.cancelled),
+                lost,
+            },
         }))
     }
 

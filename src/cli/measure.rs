@@ -3,7 +3,9 @@
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::Failure;
+use super::arms::{Arm, Common, Place, share};
 use super::context::Context;
+use super::output::Output;
 use super::sources::Suite;
 use crate::catalog::{self, Checkout};
 use crate::model::layout::BASELINE_DIR;
@@ -61,4 +63,56 @@ impl Base {
 /// The directory of the base's run below the run's own.
 pub(super) fn directory(run: &Utf8Path) -> Utf8PathBuf {
     run.join(BASELINE_DIR)
+}
+
+/// The base revision, ready to run.
+pub(super) struct Measured {
+    pub(super) base: Base,
+    pub(super) arm: Arm,
+}
+
+/// The base revision with what is to be run of it, before anything is written.
+pub(super) struct Prepared {
+    base: Base,
+    plan: RunPlan,
+    /// Whether there is room for both revisions at once.
+    pub(super) at_once: bool,
+}
+
+impl Prepared {
+    /// Checks out the base and gives it its share of the places. `None` where it has none of the pairs, or there are none.
+    pub(super) fn new(
+        suite: &Suite,
+        reference: Option<&str>,
+        plan: &mut RunPlan,
+        run_id: &str,
+        context: &Context,
+    ) -> Result<Option<Self>, Failure> {
+        if plan.pairs.is_empty() {
+            return Ok(None);
+        }
+        let base = Base::check_out(suite, reference, run_id, context)?;
+        let prepared = base.plan(suite, plan)?.map(|mut of_base| {
+            let at_once = share(plan, &mut of_base, suite.most_at_once());
+            Self {
+                base,
+                plan: of_base,
+                at_once,
+            }
+        });
+        Ok(prepared)
+    }
+
+    /// Makes its engine and its directory below the run's own.
+    pub(super) fn arm(self, common: &Common<'_>, output: &Output) -> Result<Measured, Failure> {
+        let place = Place {
+            name: "baseline ",
+            root: self.base.root(),
+            run_id: format!("{}-baseline", output.run_id),
+            directory: directory(&output.directory),
+            overwrite: false,
+        };
+        let arm = Arm::new(common, place, self.plan)?;
+        Ok(Measured { base: self.base, arm })
+    }
 }

@@ -1,13 +1,13 @@
 //! `evalwave run`.
 
 use super::arguments::{RunArguments, TextOrJson};
-use super::arms::{Arm, Common, Driver, Place, share};
+use super::arms::{Arm, Common, Driver, Place};
 use super::baseline::Baseline;
 use super::conclude::{self, Judging};
 use super::confirm::Wanted;
 use super::context::{self, Context};
 use super::job::Means;
-use super::measure::{self, Base};
+use super::measure::Prepared;
 use super::output::Output;
 use super::sources::Suite;
 use super::{Failure, json, keep, print, tell};
@@ -51,111 +51,76 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
         leave_out: &leave_out,
         started_at,
     };
-
-    let mut base = match &baseline {
-        Baseline::Measure(reference) if !plan.pairs.is_empty() => Some(Base::check_out(
-            &suite,
-            reference.as_deref(),
-            &output.run_id,
-            context,
-        )?),
+    let base = match &baseline {
+        Baseline::Measure(reference) => {
+            let reference = reference.as_deref();
+            Prepared::new(&suite, reference, &mut plan, &output.run_id, context)?
+        }
         _ => None,
     };
-    let mut base_plan = match &base {
-        Some(base) => base.plan(&suite, &plan)?,
-        None => None,
-    };
-    if base_plan.is_none() && matches!(baseline, Baseline::Measure(_)) {
-        base = None;
+    if base.is_none() && matches!(baseline, Baseline::Measure(_)) {
         baseline = Baseline::None("no baseline: the base revision has none of these pairs");
     }
-    let at_once = base_plan
-        .as_mut()
-        .is_none_or(|base| share(&mut plan, base, suite.most_at_once()));
+    let at_once = base.as_ref().is_none_or(|base| base.at_once);
 
     harden_self();
-    let head = Place {
+    let place = Place {
         name: "",
         root: &suite.root,
         run_id: output.run_id.clone(),
         directory: output.directory.clone(),
         overwrite: arguments.overwrite,
     };
-    let head = Arm::new(&common, head, plan)?;
-    let base_arm = match (&base, base_plan) {
-        (Some(base), Some(plan)) => Some(base_arm(&common, base, plan, &output)?),
-        _ => None,
-    };
+    let head = Arm::new(&common, place, plan)?;
+    let measured = base.map(|base| base.arm(&common, &output)).transpose()?;
     output.point_latest();
     if head.job.plan.concurrency.bounded {
         tell(&format!("notice: {}", bounded(&head.job.plan)));
     }
 
     let driver = Driver::new()?;
-    let arms: Vec<&Arm> = std::iter::once(&head).chain(&base_arm).collect();
+    let arms: Vec<&Arm> = std::iter::once(&head)
+        .chain(measured.as_ref().map(|measured| &measured.arm))
+        .collect();
     let mut runs = driver.run(&arms, at_once).into_iter();
     let (Some(run), base_run) = (runs.next(), runs.next()) else {
         return Ok(ExitCode::NothingMeasured);
     };
-    let mut summary = aggregate::summarize(&run);
-    if run.plan.concurrency.bounded {
-        summary.notices.push(bounded(&run.plan));
-    }
-    let known_baseline = match (baseline, &base, &base_arm, base_run) {
-        (Baseline::Known(baseline), ..) => Some(baseline),
-        (_, Some(base), Some(arm), Some(run)) => {
-            let measured = aggregate::summarize(&run);
-            keep(&arm.recording.directory, &measured)?;
-            Some(base.results(&measured))
-        }
-        (Baseline::None(why), ..) => {
-            summary.notices.push(why.to_owned());
-            None
-        }
-        (Baseline::Measure(_), ..) => None,
-    };
     let mut judging = Judging {
         config,
         run: &run,
-        summary,
-        baseline: known_baseline,
+        summary: aggregate::summarize(&run),
+        baseline: None,
         known,
     };
-    let mut cancelled = run.cancelled;
-    if config.confirm > 0
-        && !cancelled
-        && let Some(comparison) = judging.comparison()
-    {
-        let wanted = Wanted {
-            comparison: &comparison,
-            attempts: config.confirm,
-            plan: &head.job.plan,
-            run_id: &output.run_id,
-            directory: &output.directory,
-            base: base
-                .as_ref()
-                .zip(base_arm.as_ref())
-                .map(|(base, arm)| (&arm.job.plan, base.root())),
-            most: suite.most_at_once(),
-        };
-        match wanted.ask(&common, &driver) {
-            Ok(Some(answer)) => {
-                cancelled = answer.cancelled;
-                judging.confirm(answer.confirmed);
-                judging.summary.notices.push(answer.notice);
-            }
-            Ok(None) => {}
-            // What was measured stands without it.
-            Err(failure) => {
-                let why = format!(
-                    "the flips could not be confirmed: {}",
-                    with_causes(failure.error.as_ref())
-                );
-                judging.summary.notices.push(why);
-            }
-        }
+    if run.plan.concurrency.bounded {
+        judging.summary.notices.push(bounded(&run.plan));
     }
-    let (summary, exit) = judging.conclude(cancelled, arguments.selection.is_skipped(&run.plan));
+    match (baseline, &measured, base_run) {
+        (Baseline::Known(baseline), ..) => judging.baseline = Some(baseline),
+        (Baseline::None(why), ..) => judging.summary.notices.push(why.to_owned()),
+        (Baseline::Measure(_), Some(measured), Some(run)) => {
+            let summary = aggregate::summarize(&run);
+            keep(&measured.arm.recording.directory, &summary)?;
+            judging.baseline = Some(measured.base.results(&summary));
+        }
+        (Baseline::Measure(_), ..) => {}
+    }
+    let wanted = Wanted {
+        attempts: config.confirm,
+        plan: &head.job.plan,
+        run_id: &output.run_id,
+        directory: &output.directory,
+        base: measured
+            .as_ref()
+            .map(|measured| (&measured.arm.job.plan, measured.base.root())),
+        most: suite.most_at_once(),
+    };
+    let fresh = wanted.confirm(&mut judging, &common, &driver);
+    let (summary, exit) = judging.conclude(
+        run.cancelled || fresh.cancelled,
+        arguments.selection.is_skipped(&run.plan),
+    );
     let kept = keep(&head.recording.directory, &summary)?;
     let printed = print(&match arguments.format {
         TextOrJson::Text => report::text(&summary, context.color),
@@ -165,7 +130,7 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
         tell(&format!("warning: {}", with_causes(failure.error.as_ref())));
     }
     tell(&format!("results in {}", output.shown));
-    let lost = !kept || arms.iter().any(|arm| arm.recording.has_lost());
+    let lost = !kept || fresh.lost || arms.iter().any(|arm| arm.recording.has_lost());
     if lost {
         tell("error: not everything of this run could be written: its directory is incomplete");
     }
@@ -179,15 +144,4 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
 /// What bounds the concurrency below what was asked for.
 fn bounded(plan: &RunPlan) -> String {
     format!("concurrency {}", plan.concurrency.reason)
-}
-
-fn base_arm(common: &Common<'_>, base: &Base, plan: RunPlan, output: &Output) -> Result<Arm, Failure> {
-    let place = Place {
-        name: "baseline ",
-        root: base.root(),
-        run_id: format!("{}-baseline", output.run_id),
-        directory: measure::directory(&output.directory),
-        overwrite: false,
-    };
-    Arm::new(common, place, plan)
 }
