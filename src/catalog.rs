@@ -1,5 +1,6 @@
 //! Finds what a repository holds: pairs, changed files, the files of a workspace. Decides nothing about them.
 
+mod checkout;
 mod command;
 mod discover;
 mod entries;
@@ -21,6 +22,7 @@ use crate::config::{SuiteConfig, SuiteSource};
 use crate::model::Pair;
 use entries::Syntax;
 
+pub use checkout::{BaseRevision, Checkout, base_revision};
 pub use error::{CatalogError, EntryProblem};
 pub use git::{changed_files, commit};
 pub use workspace::workspace_files;
@@ -41,7 +43,7 @@ pub fn pairs(suite: &SuiteConfig, root: &Utf8Path, stdin: &mut dyn Read) -> Resu
     let all = match &suite.source {
         SuiteSource::File(path) => {
             let origin = format!("`{path}`");
-            let file = fs_err::File::open(root.join(path)).map_err(CatalogError::Read)?;
+            let file = fs_err::File::open(root.join(path)).map_err(|source| read_pairs(&origin, source))?;
             let syntax = match path.extension() {
                 Some("json") => Syntax::Json,
                 _ => Syntax::Any,
@@ -70,11 +72,18 @@ fn text(from: impl Read, origin: &str) -> Result<String, CatalogError> {
     let mut bytes = Vec::new();
     from.take(MOST_BYTES + 1)
         .read_to_end(&mut bytes)
-        .map_err(CatalogError::Read)?;
+        .map_err(|source| read_pairs(origin, source))?;
     if bytes.len() as u64 > MOST_BYTES {
         return Err(CatalogError::TooLarge(origin.to_owned()));
     }
     utf8(bytes, origin)
+}
+
+fn read_pairs(origin: &str, source: std::io::Error) -> CatalogError {
+    CatalogError::ReadPairs {
+        origin: origin.to_owned(),
+        source,
+    }
 }
 
 fn utf8(bytes: Vec<u8>, origin: &str) -> Result<String, CatalogError> {

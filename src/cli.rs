@@ -1,10 +1,15 @@
 //! The commands: the only module that reads the environment, wires the others together, and prints.
 
 mod arguments;
+mod arms;
 mod baseline;
+mod calibrate;
 mod compare;
+mod conclude;
+mod confirm;
 mod context;
 mod job;
+mod measure;
 mod output;
 mod plan;
 mod progress;
@@ -18,8 +23,10 @@ use std::io::Write as _;
 
 use clap::Parser as _;
 
-use crate::model::ExitCode;
+use crate::model::layout::SUMMARY_FILE;
+use crate::model::{ExitCode, Summary, with_causes};
 use crate::report;
+use crate::store::RunDir;
 use arguments::{Arguments, Subcommand};
 use context::Context;
 
@@ -60,7 +67,11 @@ pub fn run() -> ExitCode {
     match done {
         Ok(exit) => exit,
         Err(failure) => {
-            let _ = writeln!(std::io::stderr(), "error: {:#}", failure.error);
+            let _ = writeln!(
+                std::io::stderr(),
+                "error: {}",
+                with_causes(failure.error.as_ref())
+            );
             failure.exit
         }
     }
@@ -71,6 +82,7 @@ fn dispatch(arguments: Arguments, context: &Context) -> Result<ExitCode, Failure
         Subcommand::Plan(arguments) => plan::plan(&arguments, context),
         Subcommand::Run(arguments) => run::run(&arguments, context),
         Subcommand::Compare(arguments) => compare::compare(&arguments, context),
+        Subcommand::Calibrate(arguments) => calibrate::calibrate(&arguments, context),
         Subcommand::Report(arguments) => render::report(&arguments, context),
         Subcommand::Schema(arguments) => schema::schema(&arguments),
     }
@@ -91,6 +103,22 @@ fn print(text: &str) -> Result<(), Failure> {
             .into()),
         _ => Ok(()),
     }
+}
+
+/// Writes the documents of a whole run; what cannot be written is said. Gives whether all were.
+fn keep(directory: &RunDir, summary: &Summary) -> Result<bool, Failure> {
+    let mut all = true;
+    let documents = [
+        (SUMMARY_FILE, json(summary)?),
+        ("report.md", report::markdown(summary, usize::MAX)),
+    ];
+    for (name, text) in documents {
+        if let Err(error) = directory.write(name, &text) {
+            tell(&format!("warning: {}", with_causes(&error)));
+            all = false;
+        }
+    }
+    Ok(all)
 }
 
 /// Tells something besides the result.

@@ -1,6 +1,7 @@
 //! The nouns of evalwave and the documents it exchanges: plain values, no input or output, no knowledge of any other module.
 
 pub mod attempt;
+pub mod cause;
 pub mod comparison;
 pub mod event;
 pub mod exit;
@@ -16,6 +17,7 @@ pub mod summary;
 pub use attempt::{
     AttemptDetails, AttemptError, AttemptRecord, Boot, CancelReason, ErrorClass, Outcome, Phase, Phases,
 };
+pub use cause::with_causes;
 pub use comparison::Comparison;
 pub use event::Event;
 pub use exit::ExitCode;

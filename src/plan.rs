@@ -75,6 +75,18 @@ pub enum PlanError {
         /// A second line with what there is instead.
         hint: String,
     },
+    /// A path that an id or label leads out of the workspace.
+    #[error(
+        "cannot use `{path}` as `{key}` of the pair `{pair}`: it leads out of the workspace\nrename what leads there, or leave its placeholder out"
+    )]
+    LeavesWorkspace {
+        /// The key's path.
+        key: &'static str,
+        /// The path with its values.
+        path: String,
+        /// The first such pair.
+        pair: String,
+    },
     /// A template uses a label that has several values.
     #[error(
         "cannot fill `{{{name}}}` in `{key}`: the pair `{pair}` has several values for it ({values})\na placeholder takes a label with one value"

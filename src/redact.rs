@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// What stands in a secret's place.
 pub const MASK: &str = "***";
@@ -123,15 +123,20 @@ impl RedactedStream<'_> {
 
 /// A secret in every form in which it is looked for.
 fn forms(secret: &str) -> Vec<String> {
-    let json = serde_json::Value::from(secret).to_string();
-    let mut forms = vec![
-        secret.to_owned(),
-        STANDARD.encode(secret),
-        STANDARD_NO_PAD.encode(secret),
-        URL_SAFE_NO_PAD.encode(secret),
-        utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string(),
-        json[1..json.len() - 1].to_owned(),
-    ];
+    let json = in_json(secret);
+    let mut forms = vec![secret.to_owned(), in_json(&json), json];
+    forms.extend(
+        URL_SETS
+            .iter()
+            .map(|kept| utf8_percent_encode(secret, kept).to_string()),
+    );
+    // A form's field has `+` for a space.
+    forms.extend(
+        FORM_SETS
+            .iter()
+            .map(|kept| utf8_percent_encode(secret, kept).to_string().replace("%20", "+")),
+    );
+    forms.extend(in_base64(secret.as_bytes()));
     // A secret of several lines is often printed line by line.
     forms.extend(
         secret
@@ -140,6 +145,64 @@ fn forms(secret: &str) -> Vec<String> {
             .filter(|line| line.len() >= MIN_SECRET)
             .map(str::to_owned),
     );
+    forms
+}
+
+/// What URL encoders leave alone besides letters and digits differs: nothing; RFC 3986's unreserved characters, with or
+/// without the slash; those of `encodeURIComponent`; those of `encodeURI`.
+const URL_SETS: [&AsciiSet; 5] = [NON_ALPHANUMERIC, UNRESERVED, PATH, COMPONENT, URI];
+const FORM_SETS: [&AsciiSet; 2] = [UNRESERVED, FORM];
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+const PATH: &AsciiSet = &UNRESERVED.remove(b'/');
+const COMPONENT: &AsciiSet = &UNRESERVED
+    .remove(b'!')
+    .remove(b'*')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')');
+const URI: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'%')
+    .add(b'<')
+    .add(b'>')
+    .add(b'[')
+    .add(b'\\')
+    .add(b']')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
+const FORM: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'*');
+
+/// The text between the quotes.
+fn in_json(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// The characters that encode nothing but the secret, wherever in the encoded bytes it begins: a `user:secret` is
+/// encoded as a whole. Padding, and characters shared with a neighbour, may stay.
+fn in_base64(secret: &[u8]) -> Vec<String> {
+    let mut forms = Vec::new();
+    for before in 0..3 {
+        let mut bytes = vec![0; before];
+        bytes.extend_from_slice(secret);
+        // Three bytes are four characters, so that many of them are the secret's alone.
+        let (from, to) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
+        for encoded in [STANDARD_NO_PAD.encode(&bytes), URL_SAFE_NO_PAD.encode(&bytes)] {
+            forms.push(encoded[from..to].to_owned());
+        }
+    }
     forms
 }
 
@@ -155,9 +218,39 @@ mod tests {
     fn every_form_of_a_secret_is_masked() {
         let redactor = Redactor::new([SECRET]);
         for form in super::forms(SECRET) {
-            assert_eq!(redactor.text(&format!("a {form} b")), format!("a {MASK} b"));
+            // A form may begin or end inside of a longer one.
+            assert!(!redactor.text(&format!("a {form} b")).contains(&form));
         }
         assert_eq!(redactor.text("nothing here"), "nothing here");
+    }
+
+    #[test]
+    fn a_secret_is_masked_as_programs_print_it() {
+        use base64::Engine as _;
+        use base64::engine::general_purpose::STANDARD;
+
+        let secret = "s3cr3t-/\"va lue\"+'(w_i.t~h)=$igns!*";
+        let redactor = Redactor::new([secret]);
+        let printed = [
+            // Python's quote, with the slash kept and without, and quote_plus.
+            "s3cr3t-/%22va%20lue%22%2B%27%28w_i.t~h%29%3D%24igns%21%2A",
+            "s3cr3t-%2F%22va%20lue%22%2B%27%28w_i.t~h%29%3D%24igns%21%2A",
+            "s3cr3t-%2F%22va+lue%22%2B%27%28w_i.t~h%29%3D%24igns%21%2A",
+            // JavaScript's encodeURIComponent, encodeURI and URLSearchParams.
+            "s3cr3t-%2F%22va%20lue%22%2B'(w_i.t~h)%3D%24igns!*",
+            "s3cr3t-/%22va%20lue%22+'(w_i.t~h)=$igns!*",
+            "s3cr3t-%2F%22va+lue%22%2B%27%28w_i.t%7Eh%29%3D%24igns%21*",
+            // JSON inside of JSON.
+            r#"s3cr3t-/\\\"va lue\\\"+'(w_i.t~h)=$igns!*"#,
+        ];
+        for form in printed {
+            assert_eq!(redactor.text(form), MASK);
+        }
+        for around in ["", "u", "us", "user:"] {
+            let header = STANDARD.encode(format!("{around}{secret}{around}"));
+            let clean = redactor.text(&header);
+            assert!(clean.contains(MASK), "{header} became {clean}");
+        }
     }
 
     #[test]

@@ -11,7 +11,8 @@ use fs_err as fs;
 use serde::Serialize;
 
 use crate::config::{AttemptConfig, PublishConfig};
-use crate::model::layout::{JOURNAL_FILE, RAW_RESULTS, SUMMARY_FILE};
+use crate::model::layout::{BASELINE_DIR, CONFIRM_DIR, JOURNAL_FILE, RAW_RESULTS, SUMMARY_FILE};
+use crate::model::summary::SUMMARY_SCHEMA;
 use crate::model::{
     AttemptDetails, AttemptId, AttemptRecord, Event, PairId, PlannedPair, Run, RunPlan, Summary,
 };
@@ -30,6 +31,20 @@ pub enum StoreError {
     /// The directory belongs to an earlier run.
     #[error("`{0}` already holds a run\nname another directory, or give --overwrite to replace it")]
     Occupied(Utf8PathBuf),
+    /// The directory belongs to a run that has not ended.
+    #[error("a run is being written into `{0}`\nwait for its end, or name another directory")]
+    Running(Utf8PathBuf),
+    /// The directory holds what a run would write, and no run.
+    #[error("`{path}` holds `{entry}`, which belongs to no run\nname another directory, or move it away")]
+    Foreign {
+        /// The directory.
+        path: Utf8PathBuf,
+        /// What is there.
+        entry: String,
+    },
+    /// The directory cannot be made.
+    #[error("cannot create the run directory")]
+    Create(#[source] std::io::Error),
     /// The directory is not a run's.
     #[error("`{0}` holds no run: neither {SUMMARY_FILE} nor {JOURNAL_FILE} is there")]
     NoRun(Utf8PathBuf),
@@ -41,6 +56,16 @@ pub enum StoreError {
         /// What is wrong.
         #[source]
         source: serde_json::Error,
+    },
+    /// A summary of another version.
+    #[error(
+        "cannot read `{path}`: it is written as `{schema}`, and this version of evalwave reads `{SUMMARY_SCHEMA}`"
+    )]
+    Version {
+        /// Which file.
+        path: Utf8PathBuf,
+        /// What it says of itself.
+        schema: String,
     },
     /// A journal that this version cannot replay.
     #[error("cannot replay `{path}`: {why}")]
@@ -73,21 +98,16 @@ impl RunDir {
     /// Makes the directory for a new run.
     ///
     /// # Errors
-    /// [`StoreError::Occupied`] where a run is there already, unless it is to be replaced; disk errors.
+    /// [`StoreError::Occupied`] where a run is there already, unless it is to be replaced;
+    /// [`StoreError::Running`] where it has not ended; [`StoreError::Foreign`]; disk errors.
     pub fn create(
         path: &Utf8Path,
         overwrite: bool,
         plan: &RunPlan,
         attempt: &AttemptConfig,
     ) -> Result<Self, StoreError> {
-        fs::create_dir_all(path)?;
-        let occupied = run_entries(path)?;
-        if !occupied.is_empty() && !overwrite {
-            return Err(StoreError::Occupied(path.to_owned()));
-        }
-        for entry in occupied {
-            remove(&entry)?;
-        }
+        fs::create_dir_all(path).map_err(StoreError::Create)?;
+        make_room(path, overwrite)?;
         let journal = Journal::create(&path.join(JOURNAL_FILE), &path.join(SANDBOXES_FILE))?;
         Ok(Self {
             path: path.to_owned(),
@@ -217,19 +237,49 @@ pub enum Stored {
 pub fn load(path: &Utf8Path) -> Result<Stored, StoreError> {
     let summary = path.join(SUMMARY_FILE);
     if summary.is_file() {
-        let text = fs::read(&summary)?;
-        return serde_json::from_slice(&text)
-            .map(|summary| Stored::Summary(Box::new(summary)))
-            .map_err(|source| StoreError::Broken {
-                path: summary,
-                source,
-            });
+        return read_summary(summary).map(|summary| Stored::Summary(Box::new(summary)));
     }
     let journal = path.join(JOURNAL_FILE);
     if journal.is_file() {
         return replay(&journal).map(|run| Stored::Unfinished(Box::new(run)));
     }
     Err(StoreError::NoRun(path.to_owned()))
+}
+
+fn read_summary(path: Utf8PathBuf) -> Result<Summary, StoreError> {
+    #[derive(serde::Deserialize)]
+    struct Version {
+        schema: String,
+    }
+    let text = fs::read(&path)?;
+    match serde_json::from_slice::<Version>(&text) {
+        Ok(Version { schema }) if schema != SUMMARY_SCHEMA => Err(StoreError::Version { path, schema }),
+        _ => serde_json::from_slice(&text).map_err(|source| StoreError::Broken { path, source }),
+    }
+}
+
+/// Removes an earlier run, if that is asked for, and nothing else.
+fn make_room(path: &Utf8Path, overwrite: bool) -> Result<(), StoreError> {
+    let mut occupied = run_entries(path)?;
+    let Some(first) = occupied.first() else {
+        return Ok(());
+    };
+    // What makes the directory a run's goes last, so that a removal that is cut off can be taken up again.
+    let marks_run = |entry: &Utf8PathBuf| matches!(entry.file_name(), Some(SUMMARY_FILE | JOURNAL_FILE));
+    if !occupied.iter().any(marks_run) {
+        return Err(StoreError::Foreign {
+            path: path.to_owned(),
+            entry: first.file_name().unwrap_or_default().to_owned(),
+        });
+    }
+    if journal::is_being_written(&path.join(SANDBOXES_FILE)) {
+        return Err(StoreError::Running(path.to_owned()));
+    }
+    if !overwrite {
+        return Err(StoreError::Occupied(path.to_owned()));
+    }
+    occupied.sort_by_key(marks_run);
+    occupied.iter().try_for_each(|entry| remove(entry))
 }
 
 /// The entries of a directory that a run made.
@@ -248,7 +298,9 @@ fn run_entries(path: &Utf8Path) -> Result<Vec<Utf8PathBuf>, StoreError> {
     for entry in path.read_dir_utf8()? {
         let entry = entry?;
         let name = entry.file_name();
-        if NAMES.contains(&name) || name.starts_with(RAW_RESULTS) {
+        // A directory of this name may as well be the user's own.
+        let is_run = [BASELINE_DIR, CONFIRM_DIR].contains(&name) && entry.path().join(JOURNAL_FILE).is_file();
+        if is_run || NAMES.contains(&name) || name.starts_with(RAW_RESULTS) {
             entries.push(entry.into_path());
         }
     }
@@ -312,9 +364,12 @@ async fn write_attempt(
 fn write_atomically(path: &Utf8Path, bytes: &[u8]) -> Result<(), StoreError> {
     let name = path.file_name().unwrap_or_default();
     let partial = path.with_file_name(format!(".{name}.partial"));
-    fs::write(&partial, bytes)?;
-    fs::rename(&partial, path)?;
-    Ok(())
+    let written = fs::write(&partial, bytes).and_then(|()| fs::rename(&partial, path));
+    if written.is_err() {
+        // It may never have come into being.
+        let _ = fs::remove_file(&partial);
+    }
+    Ok(written?)
 }
 
 /// Runs disk work off the asynchronous threads.

@@ -46,6 +46,7 @@ pub fn summarize(run: &Run) -> Summary {
         pairs,
         comparison: None,
         gates: Vec::new(),
+        quarantined: Vec::new(),
         notices: run.notices.clone(),
     }
 }

@@ -4,7 +4,7 @@ use camino::Utf8PathBuf;
 use clap::{Args, Parser, ValueEnum};
 
 use crate::model::RunPlan;
-use crate::plan::{Globs, LabelGlobs, Shard};
+use crate::plan::{Globs, LabelGlobs};
 
 /// Runs the eval suite of an AI agent in parallel sandboxes and says what changed against a baseline.
 #[derive(Debug, Parser)]
@@ -24,6 +24,8 @@ pub(super) enum Subcommand {
     /// Compare two sets of results that exist already
     #[command(after_help = EXIT_CODES)]
     Compare(CompareArguments),
+    /// Compare runs of the same thing: how noisy they are, and what each gate would have done
+    Calibrate(CalibrateArguments),
     /// Render a run directory again
     Report(ReportArguments),
     /// Print the JSON Schema of a document
@@ -35,7 +37,7 @@ Exit codes:
     0  done, and no gate failed
     1  a gate named in `fail-on` failed
     2  wrong usage, or a configuration or input that cannot be read: nothing was run
-    3  incomplete: at least one pair has no result, for reasons that are not the agent's
+    3  incomplete: at least one pair has no result, for reasons that are not the agent's, or not all could be written
     4  nothing was measured: the suite is empty, or no attempt gave a result
   130  cancelled";
 
@@ -65,7 +67,7 @@ pub(super) struct SelectionArguments {
     pub(super) changed_since: Option<String>,
     /// Only part K of N parts that together cover the selection
     #[arg(long, value_name = "K/N")]
-    pub(super) shard: Option<Shard>,
+    pub(super) shard: Option<String>,
     /// Attempts of each pair
     #[arg(long, value_name = "N")]
     pub(super) runs: Option<String>,
@@ -89,9 +91,15 @@ pub(super) struct SelectionArguments {
 impl SelectionArguments {
     /// Whether a plan without pairs is as it should be: of the suite's pairs none has changed, or none is in the shard.
     pub(super) fn is_skipped(&self, plan: &RunPlan) -> bool {
-        let may_be_empty = self.changed_since.is_some() || self.shard.is_some();
+        let changed = given(self.changed_since.as_deref());
+        let may_be_empty = changed.or(given(self.shard.as_deref())).is_some();
         plan.pairs.is_empty() && plan.selection.of > 0 && may_be_empty
     }
+}
+
+/// What a flag was given, an empty text being none.
+pub(super) fn given<T: AsRef<str> + ?Sized>(flag: Option<&T>) -> Option<&T> {
+    flag.filter(|text| !text.as_ref().trim().is_empty())
 }
 
 /// How results are printed.
@@ -122,12 +130,18 @@ pub(super) struct RunArguments {
     /// Replace the run that the output directory holds
     #[arg(long)]
     pub(super) overwrite: bool,
-    /// What to compare with: a file, a directory, git:REF:PATH, none
+    /// What to compare with: a file, a directory, git:REF:PATH, measure, measure:REF, none
     #[arg(long, value_name = "SRC")]
     pub(super) baseline: Option<String>,
     /// Findings that fail the run, like incomplete,regression,below:80%
     #[arg(long, value_name = "LIST")]
     pub(super) fail_on: Option<String>,
+    /// Earlier results, each a run, which flaky pairs are known from (repeatable)
+    #[arg(long, value_name = "SRC", num_args = 1..)]
+    pub(super) history: Vec<String>,
+    /// Fresh attempts of each flipped pair, before it is called a regression
+    #[arg(long, value_name = "N")]
+    pub(super) confirm: Option<String>,
     /// How to print the summary
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: TextOrJson,
@@ -152,6 +166,9 @@ pub(super) struct CompareArguments {
     /// What to compare, from the same kinds of sources
     #[arg(long, value_name = "SRC", required = true)]
     pub(super) current: Vec<String>,
+    /// Earlier results, each a run, which flaky pairs are known from (repeatable)
+    #[arg(long, value_name = "SRC", num_args = 1..)]
+    pub(super) history: Vec<String>,
     /// Findings that make the command fail, like regression,drop:5pp
     #[arg(long, value_name = "LIST")]
     pub(super) fail_on: Option<String>,
@@ -164,6 +181,25 @@ pub(super) struct CompareArguments {
     /// How to print the comparison
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: ComparisonFormat,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CalibrateArguments {
+    /// Runs of the same thing, two at least: files, directories, git:REF:PATH
+    #[arg(value_name = "SRC", required = true, num_args = 2..)]
+    pub(super) runs: Vec<String>,
+    /// Gates to try [default: regression,significant,inconclusive,drop:5pp,not-proven:5pp]
+    #[arg(long, value_name = "LIST")]
+    pub(super) fail_on: Option<String>,
+    /// How attempts decide a pair where the results do not say: any, all, majority, mean:0.5
+    #[arg(long, value_name = "POLICY")]
+    pub(super) policy: Option<String>,
+    /// A label for the breakdown, which `significant` looks at too
+    #[arg(long, value_name = "LABEL")]
+    pub(super) group_by: Option<String>,
+    /// How to print the calibration
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: TextOrJson,
 }
 
 #[derive(Debug, Args)]

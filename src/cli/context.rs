@@ -39,6 +39,7 @@ impl Context {
             .and_then(utf8)
             .context("cannot use the current directory")?;
         let temp_dir = utf8(std::env::temp_dir()).context("cannot use the temporary directory")?;
+        let temp_dir = current_dir.join(temp_dir);
         let program = std::env::current_exe()
             .and_then(utf8)
             .context("cannot find this program's own file")?;

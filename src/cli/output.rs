@@ -2,9 +2,10 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::arguments::RunArguments;
+use super::arguments::{RunArguments, given};
 use super::context::Context;
 use super::tell;
+use crate::model::with_causes;
 use crate::store;
 
 /// Where runs go that are not told where.
@@ -24,11 +25,11 @@ pub(super) struct Output {
 impl Output {
     /// Where the arguments say, or in a directory of the run's own.
     pub(super) fn of(arguments: &RunArguments, run_id: String, context: &Context) -> Self {
-        match &arguments.output_dir {
+        match given(arguments.output_dir.as_deref()) {
             Some(named) => Self {
                 run_id,
                 directory: context.absolute(named),
-                shown: named.clone(),
+                shown: named.to_owned(),
                 latest: None,
             },
             None => {
@@ -49,7 +50,7 @@ impl Output {
         if let Some(latest) = &self.latest
             && let Err(error) = store::point_latest(&self.directory, latest)
         {
-            tell(&format!("notice: {:#}", anyhow::Error::from(error)));
+            tell(&format!("notice: {}", with_causes(&error)));
         }
     }
 

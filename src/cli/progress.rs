@@ -9,14 +9,17 @@ use crate::report::plain;
 /// Shows how far a run has come.
 #[derive(Debug)]
 pub(super) struct Progress {
+    /// What runs, before its count; empty for the run itself.
+    name: &'static str,
     planned: usize,
     ended: AtomicUsize,
 }
 
 impl Progress {
     /// Progress towards so many attempts.
-    pub(super) fn new(planned: usize) -> Self {
+    pub(super) fn new(name: &'static str, planned: usize) -> Self {
         Self {
+            name,
             planned,
             ended: AtomicUsize::new(0),
         }
@@ -36,7 +39,13 @@ impl Progress {
                     "try {try_number} of {attempt} {}: {line}; trying again",
                     error.class
                 );
-                tell(&format!("{:>width$} {}", "", plain(&text), width = self.width()));
+                tell(&format!(
+                    "{}{:>width$} {}",
+                    self.name,
+                    "",
+                    plain(&text),
+                    width = self.width()
+                ));
             }
             Event::AttemptEnded { pair, record, .. } => {
                 let ended = self.ended.fetch_add(1, Ordering::Relaxed) + 1;
@@ -48,7 +57,8 @@ impl Progress {
                     };
                     let count = format!("{ended}/{}", self.planned);
                     tell(&format!(
-                        "{count:>width$} {}",
+                        "{}{count:>width$} {}",
+                        self.name,
                         plain(&ending(&attempt, record)),
                         width = self.width()
                     ));

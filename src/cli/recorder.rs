@@ -1,21 +1,40 @@
 //! Hands a run's events to the run directory and to the terminal.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use async_trait::async_trait;
 use camino::Utf8PathBuf;
 
 use super::progress::Progress;
-use crate::model::{AttemptId, Event};
+use crate::model::{AttemptId, Event, with_causes};
 use crate::runner::{RecordError, Recorder};
 use crate::store::{RunDir, StoreError};
 
 /// Keeps events and shows them.
 pub(super) struct Recording {
     pub(super) directory: RunDir,
-    pub(super) progress: Progress,
+    progress: Progress,
+    lost: AtomicBool,
+}
+
+impl Recording {
+    /// Nothing has happened yet.
+    pub(super) fn new(directory: RunDir, progress: Progress) -> Self {
+        Self {
+            directory,
+            progress,
+            lost: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether an event could not be kept.
+    pub(super) fn has_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
 }
 
 fn record_error(error: StoreError) -> RecordError {
-    RecordError(format!("{:#}", anyhow::Error::from(error)))
+    RecordError(with_causes(&error))
 }
 
 #[async_trait]
@@ -29,6 +48,10 @@ impl Recorder for Recording {
 
     async fn record(&self, event: &Event) -> Result<(), RecordError> {
         self.progress.show(event);
-        self.directory.record(event).await.map_err(record_error)
+        let recorded = self.directory.record(event).await;
+        if recorded.is_err() {
+            self.lost.store(true, Ordering::Relaxed);
+        }
+        recorded.map_err(record_error)
     }
 }

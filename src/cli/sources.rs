@@ -3,13 +3,15 @@
 use anyhow::{Context as _, anyhow};
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::Failure;
-use super::arguments::SelectionArguments;
+use super::arguments::{SelectionArguments, given};
 use super::context::Context;
+use super::{Failure, tell};
 use crate::catalog;
 use crate::compare;
 use crate::config::settings::{self, Given, Setting};
-use crate::config::{self, Config, SandboxConfig, Source};
+use crate::config::{
+    self, Config, Discovery, SandboxConfig, Source, SuiteConfig, SuiteSource, WantedConcurrency,
+};
 use crate::model::{Pair, Policy, ResultSet, RunPlan};
 use crate::plan::{self, Globs, Request, Select};
 use crate::results;
@@ -33,7 +35,7 @@ impl Suite {
         more: &[(Setting, Option<&str>)],
         context: &Context,
     ) -> Result<Self, Failure> {
-        let given = given(selection, more, context);
+        let given = settings_given(selection, more, context);
         let (path, name) = find_config(selection.config.as_deref(), context)?;
         let bytes = fs_err::read(&path).context("cannot read the configuration")?;
         let config = config::load(
@@ -45,14 +47,18 @@ impl Suite {
         )?;
         let root = root_of(&path);
         let pairs = catalog::pairs(&config.suite, &root, &mut std::io::stdin())?;
+        if pairs.is_empty() {
+            tell(&format!(
+                "warning: the suite has no pairs: {}",
+                where_to_look(&config.suite)
+            ));
+        }
         Ok(Self { config, root, pairs })
     }
 
     /// Plans what was selected.
     pub(super) fn plan(&self, selection: &SelectionArguments) -> Result<RunPlan, Failure> {
-        let changed = selection
-            .changed_since
-            .as_deref()
+        let changed = given(selection.changed_since.as_deref())
             .map(|reference| catalog::changed_files(&self.root, reference))
             .transpose()?;
         let select = Select {
@@ -64,30 +70,95 @@ impl Suite {
                 .flat_map(|labels| labels.0.clone())
                 .collect(),
             changed,
-            shard: selection.shard,
+            shard: given(selection.shard.as_deref())
+                .map(str::parse)
+                .transpose()
+                .context("cannot use `--shard`")?,
         };
-        let SandboxConfig::Local(local) = &self.config.sandbox;
         let request = Request {
             config: &self.config,
             pairs: &self.pairs,
             select: &select,
-            capacity: local::capacity_here(local)
-                .running
-                .map(|limit| (limit.value, limit.reason)),
+            capacity: self.capacity(),
         };
         Ok(plan::build(&request)?)
     }
+
+    /// The pairs of the suite as it stands in another revision; those that are given otherwise are the same there.
+    pub(super) fn pairs_of(&self, root: &Utf8Path) -> Result<Vec<Pair>, Failure> {
+        Ok(match &self.config.suite.source {
+            SuiteSource::Discover { .. } => {
+                catalog::pairs(&self.config.suite, root, &mut std::io::empty()).unwrap_or_default()
+            }
+            SuiteSource::File(path) if path.is_relative() && root.join(path).is_file() => {
+                catalog::pairs(&self.config.suite, root, &mut std::io::empty())?
+            }
+            SuiteSource::File(path) if path.is_relative() => Vec::new(),
+            _ => self.pairs.clone(),
+        })
+    }
+
+    /// Most attempts (sequential: pairs) that may run at once, of all plans together; `None` is no limit.
+    pub(super) fn most_at_once(&self) -> Option<usize> {
+        let asked = match self.config.concurrency {
+            WantedConcurrency::Fixed(number) => Some(number),
+            WantedConcurrency::Auto => None,
+        };
+        let capacity = self.capacity().map(|(most, _)| most);
+        [asked, self.config.max_concurrency, capacity]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn capacity(&self) -> Option<(usize, String)> {
+        let SandboxConfig::Local(local) = &self.config.sandbox;
+        let limit = local::capacity_here(local).running;
+        limit.map(|limit| (limit.value, limit.reason))
+    }
+}
+
+/// What says which pairs there are.
+fn where_to_look(suite: &SuiteConfig) -> String {
+    let glob = |key: &str, from: &Discovery| match from {
+        Discovery::Glob { glob, .. } => Some(format!("the glob `{glob}` of `{key}`")),
+        Discovery::List(_) => None,
+    };
+    let mut places: Vec<String> = match &suite.source {
+        SuiteSource::Discover { evals, experiments } => [
+            glob("suite.evals", evals),
+            experiments
+                .as_ref()
+                .and_then(|from| glob("suite.experiments", from)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        _ => vec!["the list of pairs".to_owned()],
+    };
+    for (key, filters) in [
+        ("suite.include", &suite.include),
+        ("suite.exclude", &suite.exclude),
+    ] {
+        if !filters.is_empty() {
+            places.push(format!("`{key}`"));
+        }
+    }
+    format!("look at {}", places.join(", "))
 }
 
 fn globs(lists: &[Globs]) -> Vec<String> {
     lists.iter().flat_map(|list| list.0.clone()).collect()
 }
 
-fn given(selection: &SelectionArguments, more: &[(Setting, Option<&str>)], context: &Context) -> Given {
+fn settings_given(
+    selection: &SelectionArguments,
+    more: &[(Setting, Option<&str>)],
+    context: &Context,
+) -> Given {
     // A path in a flag starts where the user is, one in the file where the file is.
-    let pairs = selection.pairs.as_deref().map(|pairs| match pairs.trim() {
-        // An empty one is not set, and nothing that a directory is joined to is empty.
-        "-" | "" => pairs.to_owned(),
+    let pairs = given(selection.pairs.as_deref()).map(|pairs| match pairs.trim() {
+        "-" => pairs.to_owned(),
         path => context.absolute(Utf8Path::new(path)).into_string(),
     });
     let flags = [
@@ -110,7 +181,7 @@ fn given(selection: &SelectionArguments, more: &[(Setting, Option<&str>)], conte
 
 /// The configuration's path, and its name as the user knows it.
 fn find_config(named: Option<&Utf8Path>, context: &Context) -> Result<(Utf8PathBuf, Utf8PathBuf), Failure> {
-    if let Some(named) = named {
+    if let Some(named) = given(named) {
         let path = context.absolute(named);
         if !path.is_file() {
             return Err(anyhow!("cannot find the configuration `{named}`").into());

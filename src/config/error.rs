@@ -97,7 +97,11 @@ impl<'a> Origin<'a> {
     pub(super) fn of(source: &Source<'a>) -> Result<Self, ConfigError> {
         let name = source.name;
         match std::str::from_utf8(source.bytes) {
-            Ok(text) => Ok(Self { name, text }),
+            // Editors on Windows begin a file with a mark that is no part of its text.
+            Ok(text) => Ok(Self {
+                name,
+                text: text.strip_prefix('\u{feff}').unwrap_or(text),
+            }),
             Err(error) => {
                 let before = &source.bytes[..error.valid_up_to()];
                 let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;

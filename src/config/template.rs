@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::CommandLine;
-pub use path::PathGlob;
+pub use path::{PathGlob, stays_inside};
 
 /// Placeholders that every attempt has a value for; any other name is a label's.
 pub const BUILT_IN_PLACEHOLDERS: [&str; 5] = ["experiment", "eval", "attempt", "runs", "timeout_sec"];
@@ -121,11 +121,22 @@ impl Template {
     /// # Errors
     /// The first placeholder that has no value.
     pub fn render(&self, values: &Values) -> Result<String, UnknownPlaceholder> {
+        self.render_with(|name| values.0.get(name).map(String::as_str))
+    }
+
+    /// Inserts what `value` gives for each name.
+    ///
+    /// # Errors
+    /// The first placeholder that it gives nothing for.
+    pub fn render_with<'v>(
+        &self,
+        value: impl Fn(&str) -> Option<&'v str>,
+    ) -> Result<String, UnknownPlaceholder> {
         let mut rendered = String::new();
         for part in &self.parts {
             rendered.push_str(match part {
                 Part::Text(text) => text,
-                Part::Placeholder(name) => values.get(name)?,
+                Part::Placeholder(name) => value(name).ok_or_else(|| UnknownPlaceholder(name.clone()))?,
             });
         }
         Ok(rendered)

@@ -17,7 +17,9 @@ use super::problem::quoted;
 pub(super) use choice::{GateText, OneWave};
 pub(super) use measure::{Day, Percent, Points, Seconds, Size, Span};
 pub(super) use number::{Amount, Confidence, ExitStatus, Ratio, Version, Whole};
-pub(super) use path::{EvalGlob, ExperimentGlob, FileGlob, IdGlob, PathTemplate, RelativePath, SourcePath};
+pub(super) use path::{
+    EvalGlob, ExperimentGlob, FileGlob, IdGlob, PathTemplate, RelativePath, ResultPath, SourcePath,
+};
 pub(super) use word::{
     ArgumentText, EnvName, Id, LabelName, LabelText, Pattern, ShellText, SourceText, SuiteName, Text,
     ValueText,

@@ -1,10 +1,11 @@
-//! Every placeholder that is a label has one value in every selected pair, so that no attempt fails for want of it.
+//! Every placeholder that is a label has one value in every selected pair, and no value leads a path out of the
+//! workspace, so that no attempt fails for it.
 
 use std::collections::BTreeMap;
 
 use super::{PlanError, hint};
 use crate::config::Config;
-use crate::config::template::BUILT_IN_PLACEHOLDERS;
+use crate::config::template::{BUILT_IN_PLACEHOLDERS, Template, stays_inside};
 use crate::model::Pair;
 
 /// Checks the placeholders of `config` against the labels of `pairs`.
@@ -43,6 +44,38 @@ pub(super) fn check(config: &Config, pairs: &[&Pair]) -> Result<(), PlanError> {
                 }
             }
         }
+        for (key, template) in paths(config) {
+            check_path(key, template, pair)?;
+        }
     }
     Ok(())
+}
+
+/// What an attempt's values lead to in its workspace.
+fn paths(config: &Config) -> impl Iterator<Item = (&'static str, &Template)> {
+    let attempt = &config.attempt;
+    let keep = attempt.keep.as_ref().map(|keep| &keep.path);
+    let paths = [
+        ("attempt.result", attempt.result.as_ref()),
+        ("attempt.keep.path", keep),
+    ];
+    paths.into_iter().filter_map(|(key, path)| Some((key, path?)))
+}
+
+fn check_path(key: &'static str, template: &Template, pair: &Pair) -> Result<(), PlanError> {
+    let value = |name: &str| match name {
+        "experiment" => Some(pair.id.experiment.as_str()),
+        "eval" => Some(pair.id.eval.as_str()),
+        // Every other one that is built in is a number.
+        _ if BUILT_IN_PLACEHOLDERS.contains(&name) => Some("1"),
+        _ => pair.labels.values(name).first().map(String::as_str),
+    };
+    match template.render_with(value) {
+        Ok(path) if !stays_inside(&path) => Err(PlanError::LeavesWorkspace {
+            key,
+            path,
+            pair: pair.id.to_string(),
+        }),
+        _ => Ok(()),
+    }
 }

@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::attempt::{TryContext, seconds};
 use super::ending::{Ends, TryEnd, indexes};
-use super::failure::chain;
 use super::{Job, RecordError, Recorder};
 use crate::aggregate;
 use crate::model::event::JOURNAL_SCHEMA;
+use crate::model::with_causes;
 use crate::model::{
     AttemptDetails, AttemptId, AttemptRecord, CancelReason, Event, Outcome, Policy, Produces, Run, RunPlan,
 };
@@ -307,7 +307,7 @@ impl Driver {
     /// Stopping is not part of an attempt's end.
     fn stop(&mut self, sandbox: Box<dyn Sandbox>) {
         self.stops
-            .spawn(async move { sandbox.stop().await.map_err(|error| chain(&error)) });
+            .spawn(async move { sandbox.stop().await.map_err(|error| with_causes(&error)) });
     }
 
     fn stopped(&mut self, stopped: Result<Result<(), String>, JoinError>) {

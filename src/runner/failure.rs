@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use crate::aggregate::{Failure, with_last_lines};
-use crate::model::{ErrorClass, Phase};
+use crate::model::{ErrorClass, Phase, with_causes};
 use crate::sandbox::SandboxError;
 
 /// Waits for an engine, no longer than the phase may take.
@@ -44,12 +44,12 @@ pub(super) fn failure(phase: Phase, class: ErrorClass, message: String) -> Failu
 
 pub(super) fn sandbox_failed(phase: Phase, error: &SandboxError) -> Failure {
     let class = error.class.unwrap_or_else(|| own_class(phase));
-    failure(phase, class, chain(error))
+    failure(phase, class, with_causes(error))
 }
 
 /// The attempt's own files could not be written here.
 pub(super) fn store_failed(error: impl std::error::Error) -> Failure {
-    let why = format!("cannot keep the attempt's files: {}", chain(&error));
+    let why = format!("cannot keep the attempt's files: {}", with_causes(&error));
     failure(Phase::Collect, ErrorClass::Store, why)
 }
 
@@ -64,18 +64,6 @@ pub(super) fn with_output(mut failure: Failure, last: &str) -> Failure {
         failure.message = with_last_lines(&failure.message, last);
     }
     failure
-}
-
-/// An error with its causes, in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 fn own_class(phase: Phase) -> ErrorClass {

@@ -132,6 +132,7 @@ impl<'r> OutputLog<'r> {
 }
 
 /// What is known of a finished log.
+#[derive(Default)]
 pub(super) struct Finished {
     /// Its last few thousand bytes, as text.
     pub(super) last: String,

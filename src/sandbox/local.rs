@@ -96,7 +96,7 @@ impl LocalBackend {
     ///
     /// # Errors
     /// `workspace: overlay` where mounting is not allowed, `workspace: worktree` outside a git repository or before
-    /// its first commit, `home: inherit` without a HOME.
+    /// its first commit, `home: inherit` without a HOME, a temporary directory that cannot be written.
     pub fn new(config: &LocalConfig, options: LocalOptions, source: &Utf8Path) -> Result<Self, SandboxError> {
         if config.home == HomeMode::Inherit && options.home.is_none() {
             return Err(SandboxError::new(
@@ -105,6 +105,17 @@ impl LocalBackend {
         }
         let directory = RunDirectory::new(&options.temporary, &options.run_id);
         let mode = Mode::new(config, source, &directory, options.for_git())?;
+        // Tried once, so that it is said before anything runs.
+        directory.create().map_err(|error| {
+            SandboxError::io(
+                format!(
+                    "cannot use the temporary directory `{}`\nset `TMPDIR` to one that can be written",
+                    options.temporary
+                ),
+                error,
+            )
+        })?;
+        directory.remove_if_empty();
         let (capacity, open_files) = measure(config);
         Ok(Self {
             capacity,

@@ -31,6 +31,8 @@ impl Journal {
     pub(super) fn create(journal: &Utf8Path, sandboxes: &Utf8Path) -> Result<Self, StoreError> {
         let journal = create_new(journal)?;
         let sandboxes = create_new(sandboxes)?;
+        // Held while the run goes on; where the file system has no locks, nobody is kept out.
+        let _ = sandboxes.file().try_lock();
         let (lines, incoming) = mpsc::channel();
         std::thread::Builder::new()
             .name("journal".to_owned())
@@ -53,6 +55,12 @@ impl Journal {
         self.lines.send(line).map_err(|_| StoreError::JournalClosed)?;
         written.await.map_err(|_| StoreError::JournalClosed)?
     }
+}
+
+/// Whether a run still writes these names of sandboxes.
+pub(super) fn is_being_written(sandboxes: &Utf8Path) -> bool {
+    let open = fs::OpenOptions::new().append(true).open(sandboxes);
+    open.is_ok_and(|file| matches!(file.file().try_lock(), Err(std::fs::TryLockError::WouldBlock)))
 }
 
 fn create_new(path: &Utf8Path) -> Result<fs::File, StoreError> {

@@ -46,12 +46,21 @@ impl Job {
         if partial.exists() {
             remove(&partial)?;
         }
-        fs::create_dir_all(&partial)?;
-        for index in attempts {
-            self.publish_attempt(index, &partial)?;
+        let published = self
+            .build(&attempts, &partial)
+            .and_then(|()| Ok(fs::rename(&partial, self.run_dir.join(name))?));
+        if published.is_err() {
+            // It may never have come into being.
+            let _ = remove(&partial);
         }
-        fs::rename(&partial, self.run_dir.join(name))?;
-        Ok(())
+        published
+    }
+
+    fn build(&self, attempts: &[u32], into: &Utf8Path) -> Result<(), StoreError> {
+        fs::create_dir_all(into)?;
+        attempts
+            .iter()
+            .try_for_each(|index| self.publish_attempt(*index, into))
     }
 
     fn publish_attempt(&self, index: u32, into: &Utf8Path) -> Result<(), StoreError> {

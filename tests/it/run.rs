@@ -350,6 +350,13 @@ fn a_report_rendered_again_is_the_same() {
     assert_eq!(stdout(&again), suite.read("out/report.md"));
     let again = suite.ev("report out --format json").code(0);
     assert_eq!(stdout(&again), suite.read("out/summary.json"));
+    suite.write("out/summary.json", r#"{ "schema": "evalwave.summary/9" }"#);
+    let newer = suite.ev("report out").code(2);
+    assert!(
+        stderr(&newer).contains("reads `evalwave.summary/1`"),
+        "{}",
+        stderr(&newer)
+    );
     fs_err::remove_file(suite.path().join("out/summary.json")).unwrap();
     let from_journal = json(&suite.ev("report out --format json").code(0));
     assert_eq!(from_journal["totals"]["passed"], 1);

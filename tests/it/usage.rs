@@ -106,6 +106,11 @@ fn a_wrong_flag_or_variable_is_named() {
     refused(&suite, "run --fail-on regresion", &["regresion", "regression"]);
     refused(&suite, "run --nonsense", &["--nonsense"]);
     refused(&suite, "report missing", &["missing"]);
+    refused(
+        &suite,
+        "compare --baseline - --current -",
+        &["standard input twice"],
+    );
     let variable = evalwave(suite.path())
         .arg("plan")
         .env("EVAL_PARALLEL_ATTEMPTS", "maybe")

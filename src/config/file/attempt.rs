@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer, de};
 use super::shape::{List, by_shape};
 use crate::config::template::{CommandTemplate, Template};
 use crate::config::value::{
-    ArgumentText, EnvName, ExitStatus, FileGlob, FromText as _, PathTemplate, Pattern, ShellText, Size, Span,
-    ValueText,
+    ArgumentText, EnvName, ExitStatus, FileGlob, FromText as _, PathTemplate, Pattern, ResultPath, ShellText,
+    Size, Span, ValueText,
 };
 use crate::model::Produces;
 
@@ -30,7 +30,7 @@ pub(in crate::config) struct Attempt {
     /// file an attempt. Default: `attempt`.
     pub(in crate::config) produces: Option<Produces>,
     /// Where the command leaves its result, relative to the workspace. Without it the exit code is the result.
-    pub(in crate::config) result: Option<PathTemplate>,
+    pub(in crate::config) result: Option<ResultPath>,
     /// How the result is read. Default: `auto` with `result`, `exit-code` without.
     pub(in crate::config) format: Option<ResultFormat>,
     /// What an exit code means with `format: exit-code`; any other code is errored.

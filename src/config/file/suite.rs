@@ -91,6 +91,7 @@ impl JsonSchema for InlinePair {
                 "eval": { "type": "string", "minLength": 1 },
                 "eval_id": { "type": "string", "minLength": 1 },
             },
+            "required": ["experiment"],
             "oneOf": [{ "required": ["eval"] }, { "required": ["eval_id"] }],
             "additionalProperties": {
                 "anyOf": [

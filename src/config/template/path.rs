@@ -19,6 +19,17 @@ pub struct PathGlob {
     pub shown: String,
 }
 
+/// Whether a path is neither absolute, on any system, nor leads above where it begins.
+pub fn stays_inside(path: &str) -> bool {
+    let drive = path.as_bytes().get(1) == Some(&b':') && path.starts_with(|c: char| c.is_ascii_alphabetic());
+    let parts = ['/', '\\'];
+    !path.trim().is_empty()
+        && !path.contains('\0')
+        && !path.starts_with(parts)
+        && !drive
+        && path.split(parts).all(|part| part != "..")
+}
+
 impl Template {
     /// Fills in a path that may be a glob. Only what the template itself says is a pattern, never a value.
     ///

@@ -3,16 +3,20 @@
 use camino::Utf8PathBuf;
 
 use super::{FromText, Refusal, in_file};
-use crate::config::template::{Template, Values};
+use crate::config::template::{Template, Values, stays_inside};
 use crate::glob::{InvalidGlob, id_glob};
 
 /// A path inside a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::config) struct RelativePath(pub(in crate::config) Utf8PathBuf);
 
-/// A path inside a workspace, or a glob, with placeholders.
+/// A path inside a workspace, with placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::config) struct PathTemplate(pub(in crate::config) Template);
+
+/// A path inside a workspace, or a glob over its files, with placeholders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::config) struct ResultPath(pub(in crate::config) Template);
 
 /// Any path of this machine, or `-`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +58,16 @@ impl FromText for PathTemplate {
         stays_inside(text)
             .then_some(Self(template))
             .ok_or(Refusal::Unlike)
+    }
+}
+
+impl FromText for ResultPath {
+    const EXPECTED: &'static str = PathTemplate::EXPECTED;
+
+    fn from_text(text: &str) -> Result<Self, Refusal> {
+        let PathTemplate(template) = PathTemplate::from_text(text)?;
+        check_glob(&template.render_with(|_| Some("x")).map_err(Refusal::because)?)?;
+        Ok(Self(template))
     }
 }
 
@@ -109,22 +123,12 @@ impl FromText for ExperimentGlob {
 
 in_file!(RelativePath, { "type": "string", "minLength": 1 });
 in_file!(PathTemplate, { "type": "string", "minLength": 1 });
+in_file!(ResultPath, { "type": "string", "minLength": 1 });
 in_file!(SourcePath, { "type": "string", "minLength": 1 });
 in_file!(FileGlob, { "type": "string", "minLength": 1 });
 in_file!(IdGlob, { "type": "string", "minLength": 1 });
 in_file!(EvalGlob, { "type": "string", "minLength": 1 });
 in_file!(ExperimentGlob, { "type": "string", "minLength": 1 });
-
-/// Neither absolute, on any system, nor above where it begins.
-fn stays_inside(path: &str) -> bool {
-    let drive = path.as_bytes().get(1) == Some(&b':') && path.starts_with(|c: char| c.is_ascii_alphabetic());
-    let parts = ['/', '\\'];
-    !path.trim().is_empty()
-        && !path.contains('\0')
-        && !path.starts_with(parts)
-        && !drive
-        && path.split(parts).all(|part| part != "..")
-}
 
 fn check_glob(glob: &str) -> Result<(), Refusal> {
     match id_glob(glob) {

@@ -9,8 +9,9 @@ use fs_err as fs;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use crate::aggregate::Failure;
+use crate::model::with_causes;
 use crate::model::{ErrorClass, Phase};
-use crate::runner::failure::{chain, failure};
+use crate::runner::failure::failure;
 use crate::sandbox::Sandbox;
 
 /// Archives have headers and padding besides the files in them.
@@ -34,10 +35,8 @@ impl Archive {
         loop {
             tries += 1;
             let file = fs::tokio::File::create(&archive.0).await.map_err(not_stored)?;
-            let mut capped = Capped {
-                file,
-                left: most_bytes.saturating_add(OVERHEAD),
-            };
+            let cap = most_bytes.saturating_add(OVERHEAD);
+            let mut capped = Capped { file, cap, left: cap };
             let downloaded = sandbox.download(from, &mut capped).await;
             let flushed = capped.flush().await;
             match downloaded {
@@ -83,7 +82,7 @@ pub(super) fn safe_path<R: std::io::Read>(entry: &tar::Entry<'_, R>) -> Option<U
 }
 
 pub(super) fn lost(class: ErrorClass, error: &dyn std::error::Error) -> Failure {
-    failure(Phase::Collect, class, chain(error))
+    failure(Phase::Collect, class, with_causes(error))
 }
 
 pub(super) fn not_stored(error: std::io::Error) -> Failure {
@@ -93,6 +92,7 @@ pub(super) fn not_stored(error: std::io::Error) -> Failure {
 /// A file that takes only so many bytes.
 struct Capped {
     file: fs::tokio::File,
+    cap: u64,
     left: u64,
 }
 
@@ -104,7 +104,8 @@ impl AsyncWrite for Capped {
     ) -> Poll<std::io::Result<usize>> {
         if bytes.len() as u64 > self.left {
             self.left = 0;
-            return Poll::Ready(Err(std::io::Error::other("it is larger than its limit")));
+            let why = format!("it is larger than {} bytes", self.cap);
+            return Poll::Ready(Err(std::io::Error::other(why)));
         }
         let written = Pin::new(&mut self.file).poll_write(cx, bytes);
         if let Poll::Ready(Ok(written)) = written {

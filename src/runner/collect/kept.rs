@@ -9,8 +9,8 @@ use fs_err as fs;
 use super::archive::{Archive, safe_path};
 use crate::glob::PathGlobs;
 use crate::model::layout::KEPT_DIR;
+use crate::model::with_causes;
 use crate::runner::Job;
-use crate::runner::failure::chain;
 use crate::sandbox::Sandbox;
 
 /// Brings `keep` into the directory of kept files. Returns notes about what was left out.
@@ -26,7 +26,7 @@ pub(super) async fn collect(
     let Some(config) = &job.attempt.keep else {
         return Ok(Vec::new());
     };
-    let excluded = PathGlobs::new(&config.exclude).map_err(|error| chain(&error))?;
+    let excluded = PathGlobs::new(&config.exclude).map_err(|error| with_causes(&error))?;
     // What is excluded is in the archive too.
     let most_bytes = config.max_size.saturating_mul(2);
     let downloaded = Archive::download(sandbox, keep, directory.join(".files.tar"), most_bytes)
@@ -46,7 +46,7 @@ pub(super) async fn collect(
     tokio::task::spawn_blocking(move || extraction.run())
         .await
         .map_err(|error| error.to_string())?
-        .map_err(|error| chain(&error))
+        .map_err(|error| with_causes(&error))
 }
 
 struct Extraction {

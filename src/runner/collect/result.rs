@@ -14,10 +14,10 @@ use crate::config::Format;
 use crate::config::template::PathGlob;
 use crate::glob::path_glob;
 use crate::model::layout::RESULT_FILE;
+use crate::model::with_causes;
 use crate::model::{ErrorClass, Produces};
 use crate::results::harness::read_attempt;
 use crate::runner::Job;
-use crate::runner::failure::chain;
 use crate::sandbox::Sandbox;
 
 /// A result is read into memory, so it may not be larger than this.
@@ -104,11 +104,22 @@ impl Harvest {
 
     fn matches(&self) -> std::io::Result<Vec<Match>> {
         let mut matches = Vec::new();
+        let mut no_file = None;
         for entry in self.archive.open()?.entries()? {
             let mut entry = entry?;
             let Some(path) = safe_path(&entry) else { continue };
             let path = self.parent.join(path);
-            if !entry.header().entry_type().is_file() || !self.matcher.is_match(&path) {
+            if !self.matcher.is_match(&path) {
+                continue;
+            }
+            let kind = entry.header().entry_type();
+            if !kind.is_file() {
+                let what = if kind.is_dir() {
+                    "a directory"
+                } else {
+                    "no regular file"
+                };
+                no_file.get_or_insert((path, what));
                 continue;
             }
             let bytes = if entry.size() > MAX_RESULT {
@@ -121,6 +132,12 @@ impl Harvest {
             matches.push(Match {
                 path: path.into_string(),
                 bytes,
+            });
+        }
+        if let (true, Some((path, what))) = (matches.is_empty(), no_file) {
+            matches.push(Match {
+                path: path.into_string(),
+                bytes: Err(format!("it is {what}")),
             });
         }
         matches.sort_by(|one, other| one.path.cmp(&other.path));
@@ -139,7 +156,7 @@ impl Harvest {
 fn read(format: Format, bytes: &[u8]) -> ResultFile {
     match read_attempt(format, bytes) {
         Ok(reading) => ResultFile::Read(Box::new(reading)),
-        Err(error) => ResultFile::Unreadable(chain(&error)),
+        Err(error) => ResultFile::Unreadable(with_causes(&error)),
     }
 }
 
