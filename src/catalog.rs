@@ -1,5 +1,6 @@
 //! Finds what a repository holds: pairs, changed files, the files of a workspace. Decides nothing about them.
 
+mod checkout;
 mod command;
 mod discover;
 mod entries;
@@ -21,6 +22,7 @@ use crate::config::{SuiteConfig, SuiteSource};
 use crate::model::Pair;
 use entries::Syntax;
 
+pub use checkout::{BaseRevision, Checkout, base_revision};
 pub use error::{CatalogError, EntryProblem};
 pub use git::{changed_files, commit};
 pub use workspace::workspace_files;

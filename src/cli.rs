@@ -2,11 +2,16 @@
 
 mod action;
 mod arguments;
+mod arms;
 mod baseline;
+mod calibrate;
 mod compare;
+mod conclude;
+mod confirm;
 mod context;
 mod execution;
 mod job;
+mod measure;
 mod output;
 mod plan;
 mod progress;
@@ -21,10 +26,15 @@ use std::io::Write as _;
 use clap::Parser as _;
 
 use crate::github::log;
-use crate::model::{ExitCode, with_causes};
+use crate::model::layout::SUMMARY_FILE;
+use crate::model::{ExitCode, Summary, with_causes};
 use crate::report;
+use crate::store::RunDir;
 use arguments::{Arguments, Subcommand};
 use context::Context;
+
+/// The report beside the summary.
+const REPORT_FILE: &str = "report.md";
 
 /// A command that could not be done.
 #[derive(Debug)]
@@ -74,6 +84,7 @@ fn dispatch(arguments: Arguments, context: &Context) -> Result<ExitCode, Failure
         Subcommand::Plan(arguments) => plan::plan(&arguments, context),
         Subcommand::Run(arguments) => run::run(&arguments, context),
         Subcommand::Compare(arguments) => compare::compare(&arguments, context),
+        Subcommand::Calibrate(arguments) => calibrate::calibrate(&arguments, context),
         Subcommand::Report(arguments) => render::report(&arguments, context),
         Subcommand::Action => Ok(action::action(context)),
         Subcommand::Comment(arguments) => action::comment(&arguments.directory, context),
@@ -97,6 +108,22 @@ fn print(text: &str) -> Result<(), Failure> {
             .into()),
         _ => Ok(()),
     }
+}
+
+/// Writes the documents of a whole run; what cannot be written is said. Gives whether all were.
+fn keep(directory: &RunDir, summary: &Summary) -> Result<bool, Failure> {
+    let mut all = true;
+    let documents = [
+        (SUMMARY_FILE, json(summary)?),
+        (REPORT_FILE, report::markdown(summary, usize::MAX)),
+    ];
+    for (name, text) in documents {
+        if let Err(error) = directory.write(name, &text) {
+            tell(&format!("warning: {}", with_causes(&error)));
+            all = false;
+        }
+    }
+    Ok(all)
 }
 
 /// Tells something besides the result. Nothing in it commands a terminal or the runner of a workflow.

@@ -1,22 +1,30 @@
 //! Two sets of results in, one comparison out. Does not know where either came from.
 
+mod assess;
+pub mod calibrate;
 mod evidence;
+mod flips;
 pub mod gates;
 mod groups;
+mod history;
 mod merge;
+mod quarantine;
 pub mod stats;
 mod verdict;
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
-use crate::model::comparison::{
-    COMPARISON_SCHEMA, Comparison, Flip, Flips, Level, PairRef, PassRates, Side, Test,
-};
-use crate::model::{Outcome, PairId, PairResult, ResultSet, Verdict};
+use crate::model::comparison::{COMPARISON_SCHEMA, Comparison, Level, PairRef, PassRates, Side, Test};
+use crate::model::{PairId, PairResult, Policy, ResultSet, Verdict};
+pub use assess::{Assessment, Criteria, assess};
 use evidence::{Compared, Evidence};
+pub use history::{Ledger, Record};
 pub use merge::{MergeError, merge};
+pub use quarantine::Quarantine;
 use stats::Stratum;
-pub use verdict::sentence;
+pub use verdict::{Part, sentence, sentence_parts};
 
 /// How a comparison is made.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,11 +39,34 @@ pub struct Options {
     pub now: Option<Timestamp>,
 }
 
+/// What is known of pairs besides the two runs that are compared.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Earlier runs.
+    pub history: Vec<ResultSet>,
+    /// Pairs that are listed as flaky.
+    pub quarantine: Quarantine,
+    /// Flipped pairs that got fresh attempts, and whether these agreed.
+    pub confirmed: BTreeMap<PairId, bool>,
+}
+
+/// Compares a run with its baseline, knowing nothing else: [`compare_knowing`].
+pub fn compare(baseline: &ResultSet, current: &ResultSet, options: &Options) -> Comparison {
+    compare_knowing(baseline, current, options, &Known::default())
+}
+
 /// Compares a run with its baseline.
 ///
 /// Compared are the pairs that have a firm verdict, and evidence of the same kind, on both sides; rates, test and
-/// groups are over these. Swapping the sides swaps falls and rises and leaves the p-values alone.
-pub fn compare(baseline: &ResultSet, current: &ResultSet, options: &Options) -> Comparison {
+/// groups are over these. Swapping the sides swaps falls and rises and leaves the p-values alone. What else is known
+/// marks flips; it never enters a rate, a test or the verdict.
+pub fn compare_knowing(
+    baseline: &ResultSet,
+    current: &ResultSet,
+    options: &Options,
+    known: &Known,
+) -> Comparison {
+    let ledger = Ledger::new(&known.history, baseline, current);
     let evidence = evidence::gather(baseline, current);
     let compared = &evidence.compared;
     let strata: Vec<Stratum> = compared.iter().map(|pair| pair.stratum).collect();
@@ -54,6 +85,7 @@ pub fn compare(baseline: &ResultSet, current: &ResultSet, options: &Options) -> 
     let groupings = groups::groupings(compared, options.group_by.as_deref());
     let mut warnings = warnings(baseline, current, &evidence);
     warnings.extend(groups::warnings(&groupings));
+    warnings.extend(ledger.warnings().iter().cloned());
     let verdict = verdict::decide(compared, overall.as_ref(), &groupings, &test, options.margin);
     Comparison {
         schema: COMPARISON_SCHEMA.to_owned(),
@@ -61,7 +93,12 @@ pub fn compare(baseline: &ResultSet, current: &ResultSet, options: &Options) -> 
         current: side(current, options.now),
         compared: compared.len(),
         pass_rate,
-        flips: flips(compared),
+        flips: flips::flips(compared, known, &ledger),
+        fewer_passes: match current.policy {
+            Some(Policy::Mean { .. }) => flips::fewer_passes(compared),
+            _ => Vec::new(),
+        },
+        history: ledger.summary(compared),
         added: evidence.added.into_iter().map(pair_ref).collect(),
         removed: evidence.removed.into_iter().map(pair_ref).collect(),
         not_selected: evidence.not_selected,
@@ -120,52 +157,6 @@ fn exact_delta(compared: &[Compared<'_>]) -> Option<f64> {
         f64::from(u8::from(pair.passed_now())) - f64::from(u8::from(pair.passed_before()))
     };
     (!compared.is_empty()).then(|| compared.iter().map(change).sum::<f64>() / compared.len() as f64)
-}
-
-fn flips(compared: &[Compared<'_>]) -> Flips {
-    let of = |from: bool, to: bool| {
-        let mut flips: Vec<Flip> = compared
-            .iter()
-            .filter(|pair| pair.passed_before() == from && pair.passed_now() == to)
-            .map(flip)
-            .collect();
-        // The pairs are in the order of their ids, and sorting keeps that.
-        flips.sort_by_key(|flip| flip.flaky);
-        flips
-    };
-    Flips {
-        pass_to_fail: of(true, false),
-        fail_to_pass: of(false, true),
-    }
-}
-
-fn flip(pair: &Compared<'_>) -> Flip {
-    Flip {
-        experiment: pair.id().experiment.clone(),
-        eval: pair.id().eval.clone(),
-        flaky: evidence::is_split(pair.baseline) || evidence::is_split(pair.current),
-        confirmed: None,
-        before: standing(pair.baseline),
-        now: standing(pair.current),
-    }
-}
-
-/// `k/n` of the attempts that gave a result, or the verdict where attempts are not known one by one.
-fn standing(pair: &PairResult) -> String {
-    match (&pair.samples, pair.verdict) {
-        (Some(samples), _) => {
-            let passed = samples
-                .iter()
-                .filter(|sample| sample.outcome == Outcome::Passed)
-                .count();
-            let graded = samples.iter().filter(|sample| sample.outcome.is_graded()).count();
-            format!("{passed}/{graded}")
-        }
-        (None, Verdict::Pass) => "pass".to_owned(),
-        (None, Verdict::Fail) => "fail".to_owned(),
-        (None, Verdict::Error) => "error".to_owned(),
-        (None, Verdict::NotRun) => "not run".to_owned(),
-    }
 }
 
 fn pair_ref(id: &PairId) -> PairRef {

@@ -110,8 +110,16 @@ pub struct Config {
     pub sandbox: SandboxConfig,
     /// What the run is compared with.
     pub baseline: BaselineConfig,
+    /// Earlier results, which the flaky pairs are known from.
+    pub history: HistoryConfig,
+    /// Fresh attempts of each flipped pair after the run; 0 is none.
+    pub confirm: u32,
     /// Findings that fail the run; never empty: [`Gate::Never`] alone says that none does.
     pub fail_on: Vec<Gate>,
+    /// Gates for the pairs with a label.
+    pub gates: Vec<LabelGates>,
+    /// Pairs that are known to go both ways, and do not gate.
+    pub flaky: Vec<FlakyConfig>,
     /// How sure a comparison has to be.
     pub compare: CompareConfig,
     /// What reports show.
@@ -168,8 +176,14 @@ pub struct ComparisonConfig {
     pub baseline: BaselineConfig,
     /// How attempts decide a pair; `None` leaves it to what the results say of themselves.
     pub policy: Option<Policy>,
+    /// Earlier results, which the flaky pairs are known from.
+    pub history: HistoryConfig,
     /// Findings that fail the command; `never` stands alone.
     pub fail_on: Vec<Gate>,
+    /// Gates for the pairs with a label.
+    pub gates: Vec<LabelGates>,
+    /// Pairs that are known to go both ways, and do not gate.
+    pub flaky: Vec<FlakyConfig>,
     /// How sure the comparison has to be.
     pub compare: CompareConfig,
     /// What reports show.
@@ -285,6 +299,42 @@ pub enum BaselineConfig {
     None,
     /// These sources, read as one.
     Sources(Vec<String>),
+    /// The base revision is run beside this one: this commit, branch or tag; `None` is where HEAD and the remote's
+    /// default branch part.
+    Measure(Option<String>),
+}
+
+/// `history`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryConfig {
+    /// How many earlier baseline runs the action reads.
+    pub runs: u32,
+    /// Earlier results that were named on the command line, each a run.
+    pub sources: Vec<String>,
+}
+
+/// One of `gates`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LabelGates {
+    /// The label's name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// Findings among the pairs with it that fail the run; never empty.
+    pub fail_on: Vec<Gate>,
+}
+
+/// One of `flaky`: the pairs that both globs match, one of which there is at least.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlakyConfig {
+    /// A glob on the experiment.
+    pub experiment: Option<String>,
+    /// A glob on the eval.
+    pub eval: Option<String>,
+    /// The last day on which they count as flaky; `None` is for good.
+    pub until: Option<jiff::civil::Date>,
+    /// Why, in the user's words.
+    pub why: Option<String>,
 }
 
 /// `compare`.

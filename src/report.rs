@@ -15,6 +15,7 @@ pub use words::{duration, points, rate};
 
 use serde::Serialize;
 
+use crate::compare::calibrate::Calibration;
 use crate::model::{Comparison, Summary};
 
 /// A run as Markdown, for a comment or a file: headline, counts, table, then sections in the order of their weight.
@@ -57,6 +58,11 @@ pub fn text(summary: &Summary, color: bool) -> String {
 /// A comparison for a terminal, without colours.
 pub fn comparison_text(comparison: &Comparison) -> String {
     terminal::render(&view::of_comparison(comparison), false)
+}
+
+/// A calibration for a terminal, without colours.
+pub fn calibration_text(calibration: &Calibration) -> String {
+    terminal::render(&view::calibration::of(calibration), false)
 }
 
 /// A document as JSON for people and programs: indented, with a newline at its end.

@@ -11,7 +11,7 @@ use fs_err as fs;
 use serde::Serialize;
 
 use crate::config::{AttemptConfig, PublishConfig};
-use crate::model::layout::{JOURNAL_FILE, RAW_RESULTS, SUMMARY_FILE};
+use crate::model::layout::{BASELINE_DIR, CONFIRM_DIR, JOURNAL_FILE, RAW_RESULTS, SUMMARY_FILE};
 use crate::model::summary::SUMMARY_SCHEMA;
 use crate::model::{
     AttemptDetails, AttemptId, AttemptRecord, Event, PairId, PlannedPair, Run, RunPlan, Summary,
@@ -301,7 +301,9 @@ fn run_entries(path: &Utf8Path) -> Result<Vec<Utf8PathBuf>, StoreError> {
     for entry in path.read_dir_utf8()? {
         let entry = entry?;
         let name = entry.file_name();
-        if NAMES.contains(&name) || name.starts_with(RAW_RESULTS) {
+        // A directory of this name may as well be the user's own.
+        let is_run = [BASELINE_DIR, CONFIRM_DIR].contains(&name) && entry.path().join(JOURNAL_FILE).is_file();
+        if is_run || NAMES.contains(&name) || name.starts_with(RAW_RESULTS) {
             entries.push(entry.into_path());
         }
     }

@@ -1,7 +1,7 @@
 //! How a whole run ended, and the exit code that says so.
 
 use crate::model::summary::{Conclusion, GateResult};
-use crate::model::{ExitCode, Gate, Totals};
+use crate::model::{ExitCode, Totals};
 
 /// What the end of a run depends on.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,6 @@ pub fn is_complete(totals: &Totals) -> bool {
 /// gate fails, silences findings (exit codes 1 and 3) only: a run that was cancelled, or that measured nothing, has not
 /// done its work, so 130 and 4 stay.
 pub fn conclude(facts: Facts<'_>) -> (Conclusion, ExitCode) {
-    let incomplete = Gate::Incomplete.to_string();
     let failed = || facts.gates.iter().filter(|gate| gate.failed);
     if facts.cancelled {
         (Conclusion::Cancelled, ExitCode::Cancelled)
@@ -51,7 +50,7 @@ pub fn conclude(facts: Facts<'_>) -> (Conclusion, ExitCode) {
         (Conclusion::Skipped, ExitCode::Success)
     } else if !facts.measured {
         (Conclusion::Empty, ExitCode::NothingMeasured)
-    } else if failed().any(|gate| gate.gate != incomplete) {
+    } else if failed().any(|gate| !gate.is_incomplete()) {
         (Conclusion::Failure, ExitCode::GateFailed)
     } else if facts.complete {
         (Conclusion::Success, ExitCode::Success)

@@ -47,6 +47,7 @@ pub fn summarize(run: &Run) -> Summary {
         pairs,
         comparison: None,
         gates: Vec::new(),
+        quarantined: Vec::new(),
         notices: run.notices.clone(),
     }
 }

@@ -10,6 +10,26 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 /// Why pairs or files cannot be listed.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
+    /// There is no repository to take a base revision from.
+    #[error(
+        "cannot measure a base revision: `{0}` is in no git repository\nname another baseline than `measure`"
+    )]
+    NoBaseRepository(Utf8PathBuf),
+    /// The base revision is not there.
+    #[error(
+        "cannot measure `{0}`: it names no commit of this repository\nfetch it, or name another with `measure:REF`"
+    )]
+    UnknownBase(String),
+    /// Nothing says which branch is the base.
+    #[error(
+        "cannot tell the base revision: no default branch of the remote `origin` is known\nname it, for instance `measure:main`, or run `git remote set-head origin --auto`"
+    )]
+    NoDefaultBranch,
+    /// The base branch and this one never were one.
+    #[error(
+        "cannot measure a base revision: HEAD has no commit in common with `{0}`\nfetch more of the history, or name a commit with `measure:REF`"
+    )]
+    NoBaseInCommon(String),
     /// A file or a directory cannot be read.
     #[error("cannot read the repository")]
     Read(#[source] std::io::Error),

@@ -53,10 +53,33 @@ pub fn changed_files(root: &Utf8Path, reference: &str) -> Result<Vec<Utf8PathBuf
 
 /// The commit that is checked out, in full; `None` where there is no repository, no commit, or no git.
 pub fn commit(root: &Utf8Path) -> Option<String> {
-    let output = call(root, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).ok()?;
-    let commit = String::from_utf8(output.stdout).ok()?;
-    let commit = commit.trim();
-    (output.status.success() && !commit.is_empty()).then(|| commit.to_owned())
+    commit_of(root, "HEAD")
+}
+
+/// The commit that a reference names, in full.
+pub(super) fn commit_of(root: &Utf8Path, reference: &str) -> Option<String> {
+    answer(
+        root,
+        &[
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            &format!("{reference}^{{commit}}"),
+        ],
+    )
+}
+
+/// Where `HEAD` and a reference part.
+pub(super) fn merge_base(root: &Utf8Path, reference: &str) -> Option<String> {
+    answer(root, &["merge-base", "HEAD", reference])
+}
+
+/// The line that git answers; `None` where it fails or has nothing to say.
+pub(super) fn answer(root: &Utf8Path, args: &[&str]) -> Option<String> {
+    let output = call(root, args).ok()?;
+    let line = String::from_utf8(output.stdout).ok()?;
+    let line = line.trim();
+    (output.status.success() && !line.is_empty()).then(|| line.to_owned())
 }
 
 /// Whether `root` lies in a work tree. `without` is what works without git.

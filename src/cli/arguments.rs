@@ -24,6 +24,8 @@ pub(super) enum Subcommand {
     /// Compare two sets of results that exist already
     #[command(after_help = EXIT_CODES)]
     Compare(CompareArguments),
+    /// Compare runs of the same thing: how noisy they are, and what each gate would have done
+    Calibrate(CalibrateArguments),
     /// Render a run directory again
     Report(ReportArguments),
     /// Do what a step of a GitHub workflow asks for (what action.yml calls)
@@ -135,12 +137,18 @@ pub(super) struct RunArguments {
     /// Replace the run that the output directory holds
     #[arg(long)]
     pub(super) overwrite: bool,
-    /// What to compare with: a file, a directory, git:REF:PATH, none
+    /// What to compare with: a file, a directory, git:REF:PATH, measure, measure:REF, none
     #[arg(long, value_name = "SRC")]
     pub(super) baseline: Option<String>,
     /// Findings that fail the run, like incomplete,regression,below:80%
     #[arg(long, value_name = "LIST")]
     pub(super) fail_on: Option<String>,
+    /// Earlier results, each a run, which flaky pairs are known from (repeatable)
+    #[arg(long, value_name = "SRC", num_args = 1..)]
+    pub(super) history: Vec<String>,
+    /// Fresh attempts of each flipped pair, before it is called a regression
+    #[arg(long, value_name = "N")]
+    pub(super) confirm: Option<String>,
     /// How to print the summary
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: TextOrJson,
@@ -165,6 +173,9 @@ pub(super) struct CompareArguments {
     /// What to compare, from the same kinds of sources
     #[arg(long, value_name = "SRC", required = true)]
     pub(super) current: Vec<String>,
+    /// Earlier results, each a run, which flaky pairs are known from (repeatable)
+    #[arg(long, value_name = "SRC", num_args = 1..)]
+    pub(super) history: Vec<String>,
     /// Findings that make the command fail, like regression,drop:5pp
     #[arg(long, value_name = "LIST")]
     pub(super) fail_on: Option<String>,
@@ -177,6 +188,25 @@ pub(super) struct CompareArguments {
     /// How to print the comparison
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: ComparisonFormat,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CalibrateArguments {
+    /// Runs of the same thing, two at least: files, directories, git:REF:PATH
+    #[arg(value_name = "SRC", required = true, num_args = 2..)]
+    pub(super) runs: Vec<String>,
+    /// Gates to try [default: regression,significant,inconclusive,drop:5pp,not-proven:5pp]
+    #[arg(long, value_name = "LIST")]
+    pub(super) fail_on: Option<String>,
+    /// How attempts decide a pair where the results do not say: any, all, majority, mean:0.5
+    #[arg(long, value_name = "POLICY")]
+    pub(super) policy: Option<String>,
+    /// A label for the breakdown, which `significant` looks at too
+    #[arg(long, value_name = "LABEL")]
+    pub(super) group_by: Option<String>,
+    /// How to print the calibration
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: TextOrJson,
 }
 
 #[derive(Debug, Args)]

@@ -12,6 +12,8 @@ use crate::model::ResultSet;
 pub(super) enum Baseline {
     /// These results.
     Known(ResultSet),
+    /// The base revision runs beside this one: this reference, or the one that it was branched off from.
+    Measure(Option<String>),
     /// There is none, and why.
     None(String),
 }
@@ -26,6 +28,7 @@ impl Baseline {
                 let why = "no baseline: name one with `baseline` or --baseline";
                 return Ok(Self::None(why.to_owned()));
             }
+            BaselineConfig::Measure(reference) => return Ok(Self::Measure(reference.clone())),
             BaselineConfig::Sources(sources) => sources,
         };
         // A path in a flag starts where the user is, one in the file where the file is.

@@ -1,14 +1,14 @@
 //! `evalwave compare`.
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 
 use super::arguments::{CompareArguments, ComparisonFormat};
 use super::context::{self, Context};
 use super::sources::read_results;
-use super::{Failure, json, print, tell};
+use super::{Failure, conclude, json, print, tell};
 use crate::aggregate::{self, Facts};
-use crate::compare::gates::{self, GateFacts};
-use crate::compare::{self, Options};
+use crate::compare::gates::GateFacts;
+use crate::compare::{self, Criteria};
 use crate::config::settings::{self, Given};
 use crate::config::{self, ComparisonConfig};
 use crate::model::summary::GateResult;
@@ -16,16 +16,22 @@ use crate::model::{Comparison, ExitCode};
 use crate::report;
 
 pub(super) fn compare(arguments: &CompareArguments, context: &Context) -> Result<ExitCode, Failure> {
-    let flags = [
+    let mut flags = vec![
         (settings::POLICY, arguments.policy.as_ref()),
         (settings::GROUP_BY, arguments.group_by.as_ref()),
         (settings::FAIL_ON, arguments.fail_on.as_ref()),
     ];
+    let history = arguments.history.iter();
+    flags.extend(history.map(|source| (settings::HISTORY, Some(source))));
     let flags = flags
         .into_iter()
         .filter_map(|(setting, value)| Some((setting.flag?.to_owned(), value?.clone())));
     let config = config::load_comparison(None, &Given::new(flags, [], []))?;
-    let sources = arguments.baseline.iter().chain(&arguments.current);
+    let sources = arguments
+        .baseline
+        .iter()
+        .chain(&arguments.current)
+        .chain(&arguments.history);
     if sources.filter(|source| *source == "-").count() > 1 {
         return Err(anyhow!(
             "cannot read standard input twice: `-` is given more than once\nwrite one of them to a file"
@@ -62,25 +68,26 @@ pub(super) fn between(
     let read = |sources: &[String]| read_results(sources, &context.current_dir, config.policy);
     let baseline = read(baseline)?;
     let current = read(current)?;
-    let options = Options {
-        alpha: config.compare.alpha,
-        margin: config.compare.margin,
-        group_by: config.report.group_by.clone(),
-        now: Some(context::now()),
+    let now = context::now();
+    let criteria = Criteria {
+        options: conclude::options(&config.compare, &config.report, now),
+        known: conclude::known(&config.history, &config.flaky, config.policy, now, context)?,
+        fail_on: config.fail_on.clone(),
+        gates: config.gates.clone(),
     };
-    let comparison = compare::compare(&baseline, &current, &options);
+    let found = compare::assess(Some(&baseline), &current, &criteria);
     let facts = GateFacts::of_results(&current);
-    let gates = gates::evaluate(&config.fail_on, &facts, Some(&comparison));
     let (_, exit) = aggregate::conclude(Facts {
         measured: facts.pass_rate().is_some(),
         complete: facts.without_verdict.is_empty(),
         cancelled: false,
         skipped: false,
-        gates: &gates,
+        gates: &found.gates,
     });
     Ok(Compared {
-        comparison,
-        gates,
+        // Two sides give a comparison, whatever is in them.
+        comparison: found.comparison.context("cannot compare the two")?,
+        gates: found.gates,
         exit,
     })
 }

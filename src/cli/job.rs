@@ -1,11 +1,10 @@
 //! From a plan to what the runner needs: the secrets, the environment, the files of the workspace.
 
 use anyhow::anyhow;
+use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 
 use super::context::Context;
-use super::output::Output;
-use super::sources::Suite;
 use super::{Failure, tell};
 use crate::catalog;
 use crate::config::{Config, SecretConfig};
@@ -15,40 +14,66 @@ use crate::runner::{self, Job};
 use crate::sandbox::Workspace;
 use crate::schedule::Pace;
 
-/// Gathers it all; a missing secret is said before anything is spent. `hidden` is taken out of whatever is kept
-/// besides the secrets.
+/// What attempts are given from this process's environment.
+pub(super) struct Means {
+    env: Vec<(String, String)>,
+    /// By name.
+    pub(super) secrets: Vec<(String, String)>,
+    redactor: Redactor,
+}
+
+impl Means {
+    /// Gathers it; a missing secret is said before anything is spent. `hidden` is taken out of whatever is kept, besides
+    /// the secrets.
+    pub(super) fn gather(config: &Config, hidden: &[&str], context: &Context) -> Result<Self, Failure> {
+        let secrets = secrets(config, context)?;
+        let env = config.attempt.env_from.iter();
+        let env = env.filter_map(|name| Some((name.clone(), context.environment.get(name)?.clone())));
+        Ok(Self {
+            env: env.collect(),
+            redactor: Redactor::new(
+                secrets
+                    .iter()
+                    .map(|(_, value)| value.as_str())
+                    .chain(hidden.iter().copied()),
+            ),
+            secrets,
+        })
+    }
+}
+
+/// What every sandbox of a revision receives.
+pub(super) fn workspace(
+    config: &Config,
+    root: &Utf8Path,
+    leave_out: &[Utf8PathBuf],
+) -> Result<Workspace, Failure> {
+    Ok(Workspace {
+        root: root.to_owned(),
+        files: catalog::workspace_files(root, &config.attempt.upload, leave_out)?,
+    })
+}
+
+/// Everything that the runner needs of one plan.
 pub(super) fn job(
-    suite: &Suite,
+    config: &Config,
+    means: &Means,
+    workspace: Workspace,
     plan: RunPlan,
+    run_id: String,
     started_at: Timestamp,
-    output: &Output,
-    hidden: &[&str],
-    context: &Context,
 ) -> Result<Job, Failure> {
-    let config = &suite.config;
-    let secrets = secrets(config, context)?;
-    let env = config.attempt.env_from.iter();
-    let env = env.filter_map(|name| Some((name.clone(), context.environment.get(name)?.clone())));
-    let files = catalog::workspace_files(&suite.root, &config.attempt.upload, &output.roots())?;
     Ok(Job {
-        run_id: output.run_id.clone(),
+        run_id,
         started_at,
-        commit: catalog::commit(&suite.root),
-        redactor: Redactor::new(
-            secrets
-                .iter()
-                .map(|(_, value)| value.as_str())
-                .chain(hidden.iter().copied()),
-        ),
-        env: env.collect(),
-        secrets,
+        commit: catalog::commit(&workspace.root),
+        redactor: means.redactor.clone(),
+        env: means.env.clone(),
+        secrets: means.secrets.clone(),
         rules: runner::rules(config),
         pace: Pace::new(plan.strategy, plan.on_pass)?,
         retry: config.retry,
-        workspace: Workspace {
-            root: suite.root.clone(),
-            files,
-        },
+        workspace,
         attempt: config.attempt.clone(),
         plan,
     })

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::recorder::Show;
 use super::tell;
 use crate::model::{AttemptId, AttemptRecord, Event, Outcome};
 use crate::report::plain;
@@ -9,21 +10,29 @@ use crate::report::plain;
 /// Shows how far a run has come.
 #[derive(Debug)]
 pub(super) struct Progress {
+    /// What runs, before its count; empty for the run itself.
+    name: &'static str,
     planned: usize,
     ended: AtomicUsize,
 }
 
 impl Progress {
     /// Progress towards so many attempts.
-    pub(super) fn new(planned: usize) -> Self {
+    pub(super) fn new(name: &'static str, planned: usize) -> Self {
         Self {
+            name,
             planned,
             ended: AtomicUsize::new(0),
         }
     }
 
-    /// Shows an event, if it is one for a reader.
-    pub(super) fn show(&self, event: &Event) {
+    fn width(&self) -> usize {
+        2 * self.planned.to_string().len() + 1
+    }
+}
+
+impl Show for Progress {
+    fn show(&self, event: &Event) {
         match event {
             Event::TryFailed {
                 attempt,
@@ -36,7 +45,13 @@ impl Progress {
                     "try {try_number} of {attempt} {}: {line}; trying again",
                     error.class
                 );
-                tell(&format!("{:>width$} {}", "", plain(&text), width = self.width()));
+                tell(&format!(
+                    "{}{:>width$} {}",
+                    self.name,
+                    "",
+                    plain(&text),
+                    width = self.width()
+                ));
             }
             Event::AttemptEnded { pair, record, .. } => {
                 let ended = self.ended.fetch_add(1, Ordering::Relaxed) + 1;
@@ -48,7 +63,8 @@ impl Progress {
                     };
                     let count = format!("{ended}/{}", self.planned);
                     tell(&format!(
-                        "{count:>width$} {}",
+                        "{}{count:>width$} {}",
+                        self.name,
                         plain(&ending(&attempt, record)),
                         width = self.width()
                     ));
@@ -56,10 +72,6 @@ impl Progress {
             }
             _ => {}
         }
-    }
-
-    fn width(&self) -> usize {
-        2 * self.planned.to_string().len() + 1
     }
 }
 

@@ -2,80 +2,88 @@
 
 use std::sync::Arc;
 
-use tokio_util::sync::CancellationToken;
+use camino::Utf8Path;
 
 use super::arguments::{RunArguments, TextOrJson, given};
+use super::arms::Driver;
 use super::baseline::Baseline;
 use super::context::{self, Context};
+use super::execution::{Execution, LOST};
+use super::job::Means;
 use super::output::Output;
 use super::progress::Progress;
-use super::recorder::Recording;
+use super::recorder::{Audience, Show};
 use super::sources::Suite;
-use super::{Failure, execution, job, json, print, tell};
+use super::{Failure, conclude, json, print, tell};
 use crate::config::settings;
-use crate::model::{ExitCode, Run, with_causes};
+use crate::model::{ExitCode, with_causes};
 use crate::report;
-use crate::runner::{self, Job};
-use crate::sandbox::Backend;
-use crate::sandbox::local::harden_self;
-use crate::store::RunDir;
+use crate::runner::Job;
 
 pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCode, Failure> {
-    let more = [
+    let mut more = vec![
         (settings::BASELINE, arguments.baseline.as_deref()),
         (settings::FAIL_ON, arguments.fail_on.as_deref()),
+        (settings::CONFIRM, arguments.confirm.as_deref()),
     ];
+    more.extend(
+        arguments
+            .history
+            .iter()
+            .map(|source| (settings::HISTORY, Some(source.as_str()))),
+    );
     let suite = Suite::read(&arguments.selection, &more, context)?;
     let plan = suite.plan(&arguments.selection)?;
-    let baseline = Baseline::read(&suite, given(arguments.baseline.as_deref()).is_some(), context)?;
     let started_at = context::now();
+    let config = &suite.config;
+    let known = conclude::known(
+        &config.history,
+        &config.flaky,
+        Some(config.policy),
+        started_at,
+        context,
+    )?;
+    let baseline = Baseline::read(&suite, given(arguments.baseline.as_deref()).is_some(), context)?;
     let output = Output::of(
         given(arguments.output_dir.as_deref()),
         context::new_run_id(started_at),
         context,
     );
-    let job = job::job(&suite, plan, started_at, &output, &[], context)?;
-    harden_self();
-    let backend = execution::backend(&suite, &job, context)?;
-    let directory = RunDir::create(
-        &output.directory,
-        arguments.overwrite,
-        &job.plan,
-        &suite.config.attempt,
-    )?;
-    output.point_latest();
-    if job.plan.concurrency.bounded {
-        tell(&format!("notice: {}", execution::bounded(&job.plan)));
-    }
-    let progress = Progress::new(job.plan.attempts());
-    let recording = Arc::new(Recording::new(directory, progress));
-    let run = drive(Arc::new(job), backend, &recording)?;
-    let skipped = arguments.selection.is_skipped(&run.plan);
-    let (summary, exit) = execution::conclude(&run, &suite.config, baseline, skipped, None);
-    let kept = execution::keep(&recording.keeper.directory, &summary)?;
+    let means = Means::gather(config, &[], context)?;
+    let execution = Execution {
+        skipped: arguments.selection.is_skipped(&plan),
+        suite: &suite,
+        plan,
+        baseline,
+        known,
+        means: &means,
+        output: &output,
+        overwrite: arguments.overwrite,
+        url: None,
+        started_at,
+        audience: &Terminal,
+        context,
+    };
+    let done = execution.run(&Driver::new()?, Vec::new())?;
     let printed = print(&match arguments.format {
-        TextOrJson::Text => report::text(&summary, context.color),
-        TextOrJson::Json => json(&summary)?,
+        TextOrJson::Text => report::text(&done.summary, context.color),
+        TextOrJson::Json => json(&done.summary)?,
     });
     if let Err(failure) = &printed {
         tell(&format!("warning: {}", with_causes(failure.error.as_ref())));
     }
     tell(&format!("results in {}", output.shown));
-    let lost = !kept || recording.keeper.has_lost();
-    if lost {
-        tell("error: not everything of this run could be written: its directory is incomplete");
+    if done.lost {
+        tell(&format!("error: {LOST}"));
     }
-    Ok(execution::exit_with(exit, lost || printed.is_err()))
+    Ok(done.exit(printed.is_err()))
 }
 
-/// Runs the plan, SIGINT and SIGTERM cancelling it.
-fn drive(job: Arc<Job>, backend: Arc<dyn Backend>, recording: &Arc<Recording>) -> Result<Run, Failure> {
-    let cancel = CancellationToken::new();
-    let run = execution::runtime()?.block_on(async {
-        let watching = tokio::spawn(execution::cancel_on_signal(cancel.clone()));
-        let run = runner::run(job, backend, Arc::clone(recording) as _, cancel).await;
-        watching.abort();
-        run
-    });
-    Ok(run)
+/// Shows a line for each attempt.
+struct Terminal;
+
+impl Audience for Terminal {
+    fn attend(&self, name: &'static str, job: &Job, _directory: &Utf8Path) -> Arc<dyn Show> {
+        Arc::new(Progress::new(name, job.plan.attempts()))
+    }
 }

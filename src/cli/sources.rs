@@ -9,7 +9,9 @@ use super::{Failure, tell};
 use crate::catalog;
 use crate::compare;
 use crate::config::settings::{self, Given, Setting};
-use crate::config::{self, Config, Discovery, SandboxConfig, Source, SuiteConfig, SuiteSource};
+use crate::config::{
+    self, Config, Discovery, SandboxConfig, Source, SuiteConfig, SuiteSource, WantedConcurrency,
+};
 use crate::model::{Pair, Policy, ResultSet, RunPlan};
 use crate::plan::{self, Globs, Request, Select};
 use crate::results;
@@ -73,16 +75,46 @@ impl Suite {
                 .transpose()
                 .context("cannot use `--shard`")?,
         };
-        let SandboxConfig::Local(local) = &self.config.sandbox;
         let request = Request {
             config: &self.config,
             pairs: &self.pairs,
             select: &select,
-            capacity: local::capacity_here(local)
-                .running
-                .map(|limit| (limit.value, limit.reason)),
+            capacity: self.capacity(),
         };
         Ok(plan::build(&request)?)
+    }
+
+    /// The pairs of the suite as it stands in another revision; those that are given otherwise are the same there.
+    pub(super) fn pairs_of(&self, root: &Utf8Path) -> Result<Vec<Pair>, Failure> {
+        Ok(match &self.config.suite.source {
+            SuiteSource::Discover { .. } => {
+                catalog::pairs(&self.config.suite, root, &mut std::io::empty()).unwrap_or_default()
+            }
+            SuiteSource::File(path) if path.is_relative() && root.join(path).is_file() => {
+                catalog::pairs(&self.config.suite, root, &mut std::io::empty())?
+            }
+            SuiteSource::File(path) if path.is_relative() => Vec::new(),
+            _ => self.pairs.clone(),
+        })
+    }
+
+    /// Most attempts (sequential: pairs) that may run at once, of all plans together; `None` is no limit.
+    pub(super) fn most_at_once(&self) -> Option<usize> {
+        let asked = match self.config.concurrency {
+            WantedConcurrency::Fixed(number) => Some(number),
+            WantedConcurrency::Auto => None,
+        };
+        let capacity = self.capacity().map(|(most, _)| most);
+        [asked, self.config.max_concurrency, capacity]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn capacity(&self) -> Option<(usize, String)> {
+        let SandboxConfig::Local(local) = &self.config.sandbox;
+        let limit = local::capacity_here(local).running;
+        limit.map(|limit| (limit.value, limit.reason))
     }
 }
 

@@ -108,6 +108,23 @@ pub(super) fn is_split(pair: &PairResult) -> bool {
     })
 }
 
+/// The attempts of each pair as far as they are evidence of one attempt's probability to pass: all of them where the
+/// set ran every attempt, else the first; of pairs whose attempts are not known one by one, the firm verdict.
+pub(super) fn attempts(set: &ResultSet) -> Vec<Count> {
+    let nothing = Count { hits: 0, of: 0 };
+    let known = set.pairs.iter().filter(|pair| pair.samples.is_some());
+    let every_attempt = ran_every_attempt(known, set.runs);
+    let of = |pair: &PairResult| {
+        let level = match pair.samples {
+            Some(_) => Level::Attempts,
+            None if check_firm(pair).is_ok() => Level::Verdicts,
+            None => return nothing,
+        };
+        samples(pair, level, every_attempt).unwrap_or(nothing)
+    };
+    set.pairs.iter().map(of).collect()
+}
+
 fn not_comparable_pair(id: &PairId, reason: String) -> NotComparable {
     NotComparable {
         experiment: id.experiment.clone(),

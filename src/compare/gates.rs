@@ -2,7 +2,7 @@
 
 use crate::model::comparison::{ComparisonVerdict, Flip};
 use crate::model::summary::GateResult;
-use crate::model::{Comparison, Gate, Outcome, PairId, ResultSet, Summary, Verdict};
+use crate::model::{Comparison, Gate, Outcome, PairId, ResultSet, Verdict};
 
 use super::verdict::sentence;
 
@@ -28,13 +28,7 @@ pub struct GateFacts {
 }
 
 impl GateFacts {
-    /// The facts of a run of ours.
-    pub fn of_summary(summary: &Summary) -> Self {
-        let pairs = summary.pairs.iter().map(|pair| (pair.id(), pair.verdict));
-        Self::new(pairs, Some(summary.totals.attempts.errored))
-    }
-
-    /// The facts of results that exist already. Errored attempts are known once one is seen, or every attempt is.
+    /// The facts of a run's results. Errored attempts are known once one is seen, or every attempt is.
     pub fn of_results(results: &ResultSet) -> Self {
         let samples = results
             .pairs

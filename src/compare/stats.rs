@@ -50,9 +50,56 @@ impl Stratum {
 ///
 /// (z²/m + z √(z²/m² + 4V)) / 2n with z = 1.960 + 0.842, n strata, m the mean of √(n₁n₂), and V the sum of
 /// K(N−K) / (n₁n₂(N−1)), K passes of N = n₁+n₂ samples: the drop whose square, in units of the variance expected
-/// under that drop, is z². Simulated power at it: 0.74 to 0.85. `None` without strata, and where it is above 1.
+/// under that drop, is z². Simulated power at it: 0.73 to 0.82 of 100 pairs and more, to 0.92 of 20, of which half has
+/// to fall. `None` without strata, and where it is above 1.
 pub fn detectable(strata: &[Stratum]) -> Option<f64> {
     half_width(strata, Z_DETECTABLE).filter(|drop| *drop <= 1.0)
+}
+
+/// The mean of q(1−q) over the groups, q being a group's own share: how noisy one sample of a group is, 0 to 1/4.
+///
+/// A group's own is k(n−k) / (n(n−1)), the unbiased estimate of q(1−q) from k hits of n samples (the unbiased sample
+/// variance of zeros and ones). Groups of fewer than two samples say nothing of it and are left out; `None` where
+/// that leaves none.
+pub fn noise(groups: &[Count]) -> Option<f64> {
+    let of = |group: &Count| {
+        let (hits, of) = (f64::from(group.hits), f64::from(group.of));
+        hits * (of - hits) / (of * (of - 1.0))
+    };
+    let each: Vec<f64> = groups.iter().filter(|group| group.of > 1).map(of).collect();
+    (!each.is_empty()).then(|| each.iter().sum::<f64>() / each.len() as f64)
+}
+
+/// The drop that two runs of `pairs` pairs would see between them, were each pair attempted `runs` times a side: as
+/// [`detectable`], before anything is run.
+///
+/// The same expression with m = `runs` and V = 2 · `pairs` · `noise` / `runs`, which is what V is on average between
+/// runs without a change, `noise` being the mean of q(1−q) (see [`noise`]). `None` of no pairs, of no runs, and where
+/// it is above 1.
+pub fn detectable_at(runs: u32, pairs: usize, noise: f64) -> Option<f64> {
+    let (runs, pairs) = (f64::from(runs), pairs as f64);
+    if runs == 0.0 || pairs == 0.0 {
+        return None;
+    }
+    Some(width(pairs, runs, 2.0 * pairs * noise / runs, Z_DETECTABLE)).filter(|drop| *drop <= 1.0)
+}
+
+/// The probability, 0 to 1, that at least one of `k` further attempts passes: pass@k.
+///
+/// 1 − C(n−c, k) / C(n, k), of c passes in n attempts: the share of all choices of k of the n attempts with a pass
+/// among them, which is unbiased, as 1 − (1−c/n)ᵏ is not. (M. Chen and others, "Evaluating large language models
+/// trained on code", 2021.) `None` for k = 0, and for more than there are attempts.
+pub fn pass_at_k(count: Count, k: u32) -> Option<f64> {
+    all_of(count.of - count.hits.min(count.of), count.of, k).map(|all_fail| 1.0 - all_fail)
+}
+
+/// The probability, 0 to 1, that each of `k` further attempts passes: pass^k.
+///
+/// C(c, k) / C(n, k), of c passes in n attempts: the share of all choices of k of the n attempts in which all pass,
+/// which is unbiased, as (c/n)ᵏ is not. (S. Yao and others, "τ-bench", 2024.) `None` for k = 0, and for more than
+/// there are attempts.
+pub fn pass_hat_k(count: Count, k: u32) -> Option<f64> {
+    all_of(count.hits, count.of, k)
 }
 
 /// The one-sided 95 % lower bound of a change of `delta` (−1 to 1) seen over these strata.
@@ -108,9 +155,22 @@ fn half_width(strata: &[Stratum], z: f64) -> Option<f64> {
     if strata_count == 0.0 {
         return None;
     }
-    let scaled = z * z / (roots / strata_count);
+    Some(width(strata_count, roots / strata_count, variance, z))
+}
+
+fn width(strata: f64, samples: f64, variance: f64, z: f64) -> f64 {
+    let scaled = z * z / samples;
     let root = (scaled * scaled / (z * z) + 4.0 * variance).sqrt();
-    Some((scaled + z * root) / (2.0 * strata_count))
+    (scaled + z * root) / (2.0 * strata)
+}
+
+/// C(marked, k) / C(all, k), factor by factor, so that nothing overflows.
+fn all_of(marked: u32, all: u32, k: u32) -> Option<f64> {
+    if k == 0 || k > all {
+        return None;
+    }
+    let factor = |taken: u32| f64::from(marked.saturating_sub(taken)) / f64::from(all - taken);
+    Some((0..k).map(factor).product())
 }
 
 #[cfg(test)]

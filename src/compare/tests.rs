@@ -9,10 +9,10 @@ use crate::model::{
     Labels, Outcome, PairId, PairResult, Policy, ResultSet, Sample, Selection, SelectionKind, Verdict,
 };
 
-const P: Outcome = Outcome::Passed;
-const F: Outcome = Outcome::Failed;
-const E: Outcome = Outcome::Errored;
-const T: Outcome = Outcome::TimedOut;
+pub(super) const P: Outcome = Outcome::Passed;
+pub(super) const F: Outcome = Outcome::Failed;
+pub(super) const E: Outcome = Outcome::Errored;
+pub(super) const T: Outcome = Outcome::TimedOut;
 
 pub(super) fn pair(experiment: &str, eval: &str, verdict: Verdict) -> PairResult {
     PairResult {

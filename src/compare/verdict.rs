@@ -41,15 +41,32 @@ pub(super) fn decide(
     }
 }
 
+/// A part of a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Our own words.
+    Own(String),
+    /// A name from outside.
+    Name(String),
+}
+
 /// The verdict of a comparison as a plain sentence: lower-case, without a full stop.
 pub fn sentence(comparison: &Comparison) -> String {
-    match comparison.verdict {
-        ComparisonVerdict::Regressed => format!("regressed: {}", finding(comparison, "fell")),
-        ComparisonVerdict::Improved => format!("improved: {}", finding(comparison, "rose")),
-        ComparisonVerdict::Mixed => format!(
-            "mixed: some fell and some rose by more than chance explains, in {}",
-            significant_parts(comparison).join(", ")
-        ),
+    let text = |part: &Part| match part {
+        Part::Own(text) | Part::Name(text) => text.clone(),
+    };
+    sentence_parts(comparison).iter().map(text).collect()
+}
+
+/// [`sentence`], with names from outside apart from our own words.
+pub fn sentence_parts(comparison: &Comparison) -> Vec<Part> {
+    let says = match comparison.verdict {
+        ComparisonVerdict::Regressed => return finding(comparison, "regressed", "fell"),
+        ComparisonVerdict::Improved => return finding(comparison, "improved", "rose"),
+        ComparisonVerdict::Mixed => {
+            let what = "mixed: some fell and some rose by more than chance explains, in ";
+            return and_parts(what.to_owned(), comparison);
+        }
         ComparisonVerdict::WithinNoise => format!(
             "within noise: {} are no more than chance explains{}; a drop of {} pp would have been seen with 80 % power",
             flip_counts(comparison),
@@ -77,7 +94,8 @@ pub fn sentence(comparison: &Comparison) -> String {
                 p_value(comparison)
             ),
         },
-    }
+    };
+    vec![Part::Own(says)]
 }
 
 /// A share as percentage points, to one decimal.
@@ -91,34 +109,42 @@ fn is_unchanged(pair: &Compared<'_>) -> bool {
     same_share && pair.passed_before() == pair.passed_now()
 }
 
-fn finding(comparison: &Comparison, moved: &str) -> String {
+fn finding(comparison: &Comparison, verdict: &str, moved: &str) -> Vec<Part> {
     let what = match comparison.test.level {
         Level::Attempts => "the share of passing attempts",
         Level::FirstAttempts => "the share of passing first attempts",
         Level::Verdicts => "the pass rate",
     };
-    let parts = significant_parts(comparison).join(", ");
-    format!("{what} {moved} by more than chance explains, in {parts}")
+    let start = format!("{verdict}: {what} {moved} by more than chance explains, in ");
+    and_parts(start, comparison)
 }
 
 /// Everything that is significant in itself: all pairs together, and groups.
-fn significant_parts(comparison: &Comparison) -> Vec<String> {
+fn and_parts(start: String, comparison: &Comparison) -> Vec<Part> {
     let alpha = comparison.test.alpha;
-    let overall = comparison
-        .test
-        .p_value
-        .filter(|p_value| *p_value < alpha)
-        .map(|p_value| format!("all {} pairs together ({})", comparison.compared, equals(p_value)));
-    let groups = comparison.groups.iter().filter_map(|group| {
-        let p_value = group.p_adjusted.filter(|p_value| *p_value < alpha)?;
-        Some(format!(
-            "{} {} (adjusted {})",
-            group.by,
-            group.value,
+    let mut parts = vec![Part::Own(start)];
+    let overall = comparison.test.p_value.filter(|p_value| *p_value < alpha);
+    if let Some(p_value) = overall {
+        parts.push(Part::Own(format!(
+            "all {} pairs together ({})",
+            comparison.compared,
             equals(p_value)
-        ))
-    });
-    overall.into_iter().chain(groups).collect()
+        )));
+    }
+    for group in &comparison.groups {
+        if let Some(p_value) = group.p_adjusted.filter(|p_value| *p_value < alpha) {
+            let separator = if parts.len() > 1 { ", " } else { "" };
+            parts.push(Part::Own(separator.to_owned()));
+            parts.push(match group.by.as_str() {
+                "experiment" => Part::Own(group.by.clone()),
+                label => Part::Name(label.to_owned()),
+            });
+            parts.push(Part::Own(" ".to_owned()));
+            parts.push(Part::Name(group.value.clone()));
+            parts.push(Part::Own(format!(" (adjusted {})", equals(p_value))));
+        }
+    }
+    parts
 }
 
 fn flip_counts(comparison: &Comparison) -> String {

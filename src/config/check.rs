@@ -69,12 +69,24 @@ pub(super) fn check_gates(gates: &[GateText]) -> Result<(), String> {
 pub(super) fn check_sources(sources: &[&str]) -> Result<(), String> {
     let alone = sources
         .iter()
-        .find(|source| ["auto", "none", "measure"].contains(source));
+        .find(|source| ["auto", "none", "measure"].contains(source) || source.starts_with("measure:"));
     match alone {
         Some(source) if sources.len() > 1 => {
             Err(format!("expected `{source}` alone, found it with other sources"))
         }
         _ => Ok(()),
+    }
+}
+
+/// History is made of results that are there.
+pub(super) fn check_history(sources: &[&str]) -> Result<(), String> {
+    let names_none =
+        |source: &&&str| ["auto", "none", "measure"].contains(*source) || source.starts_with("measure:");
+    match sources.iter().find(names_none) {
+        Some(source) => Err(format!(
+            "expected results that are there already: a path or `git:REF:PATH`, found `{source}`"
+        )),
+        None => Ok(()),
     }
 }
 

@@ -260,7 +260,7 @@ pub(super) struct Budget {
 )]
 pub(super) struct LabelGate {
     /// The label, as `NAME=VALUE`.
-    label: LabelText,
+    pub(super) label: LabelText,
     /// Findings among its pairs that fail the run.
     pub(super) fail_on: OneOrList<GateText>,
 }
@@ -284,9 +284,9 @@ pub(super) struct Flaky {
     /// A glob on the eval.
     pub(super) eval: Option<IdGlob>,
     /// The last day on which they count as flaky.
-    until: Option<Day>,
+    pub(super) until: Option<Day>,
     /// Why.
-    why: Option<Text>,
+    pub(super) why: Option<Text>,
 }
 
 /// What reports show.

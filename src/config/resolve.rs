@@ -6,16 +6,17 @@ mod attempt;
 mod suite;
 mod unbuilt;
 
-use super::check::{check_gates, check_sources};
+use super::check::{check_gates, check_history, check_sources};
 use super::error::{ConfigError, Origin};
 use super::file::sandbox::{Home, Kind, Landlock, Local, Network, Sandbox, Workspace};
-use super::file::{Comment, Compare, Concurrency, Confirm, File, Parsed, Retry, Runs};
+use super::file::{Comment, Compare, Concurrency, Confirm, File, Flaky, LabelGate, Parsed, Retry, Runs};
 use super::problem::{KeyPath, Problem};
 use super::settings::{self, Found, Given, Level};
 use super::value::{FromText, GateText, LabelName, OneWave, SourceText};
 use super::{
-    BaselineConfig, CommentMode, CompareConfig, ComparisonConfig, Config, HomeMode, LandlockMode,
-    LocalConfig, NetworkMode, ReportConfig, RetryConfig, SandboxConfig, WantedConcurrency, WorkspaceMode,
+    BaselineConfig, CommentMode, CompareConfig, ComparisonConfig, Config, FlakyConfig, HistoryConfig,
+    HomeMode, LabelGates, LandlockMode, LocalConfig, NetworkMode, ReportConfig, RetryConfig, SandboxConfig,
+    WantedConcurrency, WorkspaceMode,
 };
 use crate::model::{Gate, Policy, Produces, Strategy};
 
@@ -32,12 +33,11 @@ pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<C
         .find(&settings::SANDBOX)
         .map(Found::read::<Kind>)
         .transpose()?;
-    let confirm = given
-        .find(&settings::CONFIRM)
-        .map(Found::read::<Confirm>)
-        .transpose()?;
+    let confirm = pick(given, &settings::CONFIRM, file.confirm)?.map_or(0, |confirm: Confirm| confirm.0);
+    let history = history(Some(&file), given)?;
     let baseline = baseline(Some(&file), given)?;
     let fail_on = fail_on(Some(&file), given)?;
+    let (gates, flaky) = (gates(Some(&file)), flaky(Some(&file)));
     let report = report(Some(&file), given)?;
     let suite = suite::settle(&file, origin, given)?;
     let attempt = attempt::settle(&file.attempt, given)?;
@@ -56,9 +56,7 @@ pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<C
         file: &file,
         sandbox: sandbox.as_ref(),
         kind,
-        confirm,
         mode: &mode,
-        baseline: &baseline,
         origin,
         given,
     })?;
@@ -80,7 +78,11 @@ pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<C
         retry: retry(file.retry.unwrap_or_default()),
         sandbox: SandboxConfig::Local(self::local(local)),
         baseline,
+        history,
+        confirm,
         fail_on,
+        gates,
+        flaky,
         compare: compare(file.compare.as_ref()),
         report,
     })
@@ -99,12 +101,14 @@ pub(super) fn comparison(
     };
     let settled = ComparisonConfig {
         policy,
+        history: history(file, given)?,
         fail_on: fail_on(file, given)?,
+        gates: gates(file),
+        flaky: flaky(file),
         compare: compare(file.and_then(|file| file.compare.as_ref())),
         report: report(file, given)?,
         baseline,
     };
-    unbuilt::refuse_in_comparison(parsed, &settled.baseline, given)?;
     Ok(settled)
 }
 
@@ -191,8 +195,50 @@ fn baseline(file: Option<&File>, given: &Given) -> Result<BaselineConfig, Config
     Ok(match texts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["auto"] => BaselineConfig::Auto,
         ["none"] => BaselineConfig::None,
+        ["measure"] => BaselineConfig::Measure(None),
+        [source] if source.starts_with("measure:") => {
+            BaselineConfig::Measure(Some(source["measure:".len()..].to_owned()))
+        }
         _ => BaselineConfig::Sources(texts),
     })
+}
+
+/// The number of the file, and the sources of the flag: neither stands in for the other.
+fn history(file: Option<&File>, given: &Given) -> Result<HistoryConfig, ConfigError> {
+    let sources: Vec<SourceText> = match given.find(&settings::HISTORY) {
+        Some(found) => {
+            let sources: Vec<SourceText> = found.list(&['\n'])?;
+            let texts: Vec<&str> = sources.iter().map(|source| source.0.as_str()).collect();
+            check_history(&texts).map_err(|text| found.wrong(&text))?;
+            sources
+        }
+        None => Vec::new(),
+    };
+    Ok(HistoryConfig {
+        runs: file.and_then(|file| file.history).map_or(10, |runs| runs.0),
+        sources: sources.into_iter().map(|source| source.0).collect(),
+    })
+}
+
+fn gates(file: Option<&File>) -> Vec<LabelGates> {
+    let written = file.and_then(|file| file.gates.as_ref());
+    let settle = |gate: &LabelGate| LabelGates {
+        name: gate.label.name().to_owned(),
+        value: gate.label.value().to_owned(),
+        fail_on: gate.fail_on.0.iter().map(|gate| gate.0).collect(),
+    };
+    written.map_or_else(Vec::new, |gates| gates.0.iter().map(settle).collect())
+}
+
+fn flaky(file: Option<&File>) -> Vec<FlakyConfig> {
+    let written = file.and_then(|file| file.flaky.as_ref());
+    let settle = |flaky: &Flaky| FlakyConfig {
+        experiment: flaky.experiment.as_ref().map(|glob| glob.0.clone()),
+        eval: flaky.eval.as_ref().map(|glob| glob.0.clone()),
+        until: flaky.until.map(|day| day.0),
+        why: flaky.why.as_ref().map(|why| why.0.clone()),
+    };
+    written.map_or_else(Vec::new, |flaky| flaky.0.iter().map(settle).collect())
 }
 
 fn fail_on(file: Option<&File>, given: &Given) -> Result<Vec<Gate>, ConfigError> {

@@ -63,6 +63,9 @@ pub struct Flip {
     pub eval: EvalId,
     /// Known to go both ways without a change.
     pub flaky: bool,
+    /// Listed under `flaky` in the configuration, so that it does not gate.
+    #[serde(default)]
+    pub quarantined: bool,
     /// Whether fresh attempts agreed; `None` where none were made.
     #[serde(default)]
     pub confirmed: Option<bool>,
@@ -79,6 +82,34 @@ pub struct Flips {
     pub pass_to_fail: Vec<Flip>,
     /// Failed before, passed now.
     pub fail_to_pass: Vec<Flip>,
+}
+
+/// A pair that passed fewer of its attempts than before, without a flip.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FewerPasses {
+    /// The agent set-up.
+    pub experiment: ExperimentId,
+    /// The task.
+    pub eval: EvalId,
+    /// Passed of graded attempts in the baseline, as `k/n`.
+    pub before: String,
+    /// The same of this run.
+    pub now: String,
+}
+
+/// What earlier runs say of the compared pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct History {
+    /// Earlier runs, the baseline not among them.
+    pub runs: usize,
+    /// Compared pairs with a firm verdict in at least one of them.
+    pub pairs: usize,
+    /// Compared pairs that passed in some earlier run, the baseline included, and failed in another.
+    pub flaky: usize,
+    /// PASS→FAIL that noise alone predicts; `None` where no compared pair has an earlier verdict.
+    pub expected_pass_to_fail: Option<f64>,
+    /// The same of FAIL→PASS.
+    pub expected_fail_to_pass: Option<f64>,
 }
 
 /// A pair that only one side has.
@@ -200,6 +231,12 @@ pub struct Comparison {
     pub pass_rate: PassRates,
     /// Verdicts that changed.
     pub flips: Flips,
+    /// With the policy `mean`: pairs that passed fewer of their attempts, without a flip.
+    #[serde(default)]
+    pub fewer_passes: Vec<FewerPasses>,
+    /// What earlier runs say; `None` where none was given.
+    #[serde(default)]
+    pub history: Option<History>,
     /// Pairs that only this run has.
     pub added: Vec<PairRef>,
     /// Pairs that only the baseline has, and that were in this run's selection.

@@ -12,3 +12,7 @@ pub const OUTPUT_FILE: &str = "output.log";
 pub const RESULT_FILE: &str = "result.json";
 /// In an attempt's directory: what `attempt.keep` brought back.
 pub const KEPT_DIR: &str = "files";
+/// Below a run directory: the run of the base revision, where the baseline was measured beside this one.
+pub const BASELINE_DIR: &str = "baseline";
+/// Below a run directory: the run of fresh attempts of flipped pairs.
+pub const CONFIRM_DIR: &str = "confirm";

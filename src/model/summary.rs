@@ -206,6 +206,22 @@ impl PairSummary {
     }
 }
 
+/// A pair that is known to go both ways: it runs and is shown, and does not gate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Quarantined {
+    /// The agent set-up.
+    pub experiment: ExperimentId,
+    /// The task.
+    pub eval: EvalId,
+    /// The last day on which it does not gate; `None` is for good.
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
+    pub until: Option<jiff::civil::Date>,
+    /// Why, in the user's words.
+    #[serde(default)]
+    pub why: Option<String>,
+}
+
 /// What a gate found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GateResult {
@@ -215,6 +231,14 @@ pub struct GateResult {
     pub failed: bool,
     /// One sentence.
     pub why: String,
+}
+
+impl GateResult {
+    /// Whether it is the gate `incomplete`, over all pairs or over those with a label (`incomplete (tier=critical)`).
+    pub fn is_incomplete(&self) -> bool {
+        let name = self.gate.split_once(" (").map_or(&*self.gate, |(name, _)| name);
+        name == "incomplete"
+    }
 }
 
 /// The whole document.
@@ -236,6 +260,9 @@ pub struct Summary {
     /// What each gate found.
     #[serde(default)]
     pub gates: Vec<GateResult>,
+    /// Pairs in quarantine, in plan order.
+    #[serde(default)]
+    pub quarantined: Vec<Quarantined>,
     /// What a reader should know besides: why there is no baseline, why concurrency was cut.
     #[serde(default)]
     pub notices: Vec<String>,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::waves;
-use crate::config::Config;
+use crate::config::{BaselineConfig, Config};
 use crate::model::{Labels, OnPass, Produces, RunPlan, Selection, Strategy};
 
 /// What `plan --format json` prints. Times are in seconds; `null` is unknown.
@@ -27,6 +27,12 @@ pub struct PlanDocument<'a> {
     pub produces: Produces,
     /// Pairs x runs: the most that can be needed.
     pub attempts: usize,
+    /// The base revision runs beside this one: as many attempts again.
+    pub measures_baseline: bool,
+    /// Fresh attempts of each pair that flips.
+    pub confirm: u32,
+    /// The most attempts of all: of the base revision too where it is measured, and fresh ones of every pair.
+    pub most_attempts: usize,
     /// The sandbox kind's name.
     pub sandbox: &'a str,
     /// How many attempts (sequential: pairs) run at once.
@@ -69,6 +75,13 @@ pub struct PlannedPairDocument<'a> {
 /// The document of `plan`, with the time limits of the configuration that it was built from.
 pub fn document<'a>(plan: &'a RunPlan, config: &Config) -> PlanDocument<'a> {
     let predictions: Option<Vec<f64>> = plan.pairs.iter().map(|pair| pair.predicted_seconds).collect();
+    let measures_baseline = matches!(config.baseline, BaselineConfig::Measure(_));
+    let arms = if measures_baseline { 2 } else { 1 };
+    // Against nothing, nothing flips.
+    let confirm = match config.baseline {
+        BaselineConfig::None => 0,
+        _ => config.confirm,
+    };
     PlanDocument {
         schema: "evalwave.plan/1",
         suite: &plan.suite,
@@ -79,6 +92,9 @@ pub fn document<'a>(plan: &'a RunPlan, config: &Config) -> PlanDocument<'a> {
         runs: plan.runs,
         produces: plan.produces,
         attempts: plan.attempts(),
+        measures_baseline,
+        confirm,
+        most_attempts: arms * (plan.attempts() + plan.pairs.len() * confirm as usize),
         sandbox: &plan.sandbox,
         concurrency: plan.concurrency.value,
         concurrency_reason: &plan.concurrency.reason,

@@ -81,6 +81,13 @@ fn config(command: &str) -> Config {
             memory_per_attempt: 1,
         }),
         baseline: BaselineConfig::Auto,
+        history: crate::config::HistoryConfig {
+            runs: 10,
+            sources: Vec::new(),
+        },
+        confirm: 0,
+        gates: Vec::new(),
+        flaky: Vec::new(),
         fail_on: Vec::new(),
         compare: CompareConfig::default(),
         report: ReportConfig {

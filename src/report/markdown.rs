@@ -8,6 +8,9 @@ const ROOM_FOR_NOTE: usize = 80;
 
 pub(super) fn render(view: &View, limit: usize) -> String {
     let mut body = format!("### Evals: {}\n{}\n", line(&view.headline), line(&view.counts));
+    for sentence in &view.sentences {
+        body += &format!("\n{}\n", line(sentence));
+    }
     if let Some(provenance) = &view.provenance {
         body += &format!("\n{}\n", line(provenance));
     }
@@ -41,7 +44,7 @@ fn render_section(section: &Section) -> String {
     match section.topic {
         Topic::Notices => format!("\n{}{more}", list(&section.table)),
         Topic::Gates => format!("\n**{title}**\n{}{more}", list(&section.table)),
-        Topic::Flips | Topic::Groups | Topic::Attempts | Topic::Others => format!(
+        Topic::Flips | Topic::Groups | Topic::Quarantine | Topic::Attempts | Topic::Others => format!(
             "\n<details><summary>{title}</summary>\n\n{}{more}\n</details>\n",
             table(&section.table)
         ),

@@ -59,8 +59,38 @@ fn facts(doc: &PlanDocument<'_>) -> Vec<(&'static str, String)> {
         }
         (strategy, _) => strategy.to_string(),
     };
+    let mut costs = Vec::new();
+    if doc.measures_baseline {
+        costs.push((
+            "baseline",
+            format!(
+                "the base revision runs beside this one and costs as much again: {} more",
+                count(doc.attempts, "attempt", "attempts")
+            ),
+        ));
+    }
+    if doc.confirm > 0 {
+        let sides = if doc.measures_baseline {
+            ", on both sides"
+        } else {
+            ""
+        };
+        costs.push((
+            "confirm",
+            format!(
+                "{} of each pair that flips{sides}",
+                count(doc.confirm as usize, "fresh attempt", "fresh attempts")
+            ),
+        ));
+    }
+    if !costs.is_empty() {
+        costs.push((
+            "at most",
+            format!("{} in all", count(doc.most_attempts, "attempt", "attempts")),
+        ));
+    }
     let unknown = |seconds: Option<f64>| seconds.map_or_else(|| "unknown".to_owned(), duration);
-    vec![
+    let mut facts = vec![
         (
             "selection",
             match selection.kind {
@@ -88,7 +118,9 @@ fn facts(doc: &PlanDocument<'_>) -> Vec<(&'static str, String)> {
         ),
         ("longest attempt", unknown(doc.longest_attempt_seconds)),
         ("wall-clock", unknown(doc.wall_seconds)),
-    ]
+    ];
+    facts.extend(costs);
+    facts
 }
 
 fn pairs(text: &mut String, pairs: &[PlannedPairDocument<'_>]) {
@@ -156,6 +188,9 @@ mod tests {
             runs: 2,
             produces: Produces::Attempt,
             attempts: 2 * evals.len(),
+            measures_baseline: false,
+            confirm: 0,
+            most_attempts: 2 * evals.len(),
             sandbox: "local",
             concurrency: 44,
             concurrency_reason: "44 = pairs x runs (22 x 2): one wave",
@@ -200,6 +235,24 @@ mod tests {
         ");
         assert_eq!(lines.len(), 13 + 20 + 1);
         assert_eq!(lines.last(), Some(&"  … and 2 more"));
+    }
+
+    #[test]
+    fn what_a_measured_baseline_and_confirmation_cost_is_told_as_an_upper_bound() {
+        let evals = ["a".to_owned(), "b".to_owned()];
+        let mut document = document(&evals, 2);
+        (
+            document.measures_baseline,
+            document.confirm,
+            document.most_attempts,
+        ) = (true, 3, 20);
+        let text = text(&document);
+        let lines: Vec<&str> = text.lines().skip(11).take(3).collect();
+        insta::assert_snapshot!(lines.join("\n"), @"
+          baseline        the base revision runs beside this one and costs as much again: 4 attempts more
+          confirm         3 fresh attempts of each pair that flips, on both sides
+          at most         20 attempts in all
+        ");
     }
 
     #[test]

@@ -3,8 +3,10 @@ mod fixtures;
 use proptest::prelude::*;
 
 use super::{comparison_markdown, comparison_text, json, markdown, text};
-use crate::model::comparison::{ComparisonVerdict, Concentration, Flip, Group, NotComparable, PairRef};
-use crate::model::summary::{Conclusion, GateResult};
+use crate::model::comparison::{
+    ComparisonVerdict, Concentration, Flip, Group, History, NotComparable, PairRef,
+};
+use crate::model::summary::{Conclusion, GateResult, Quarantined};
 use crate::model::{
     AttemptRecord, CancelReason, ErrorClass, Outcome, PairSummary, Selection, SelectionKind, Summary, Usage,
     Verdict,
@@ -27,6 +29,8 @@ fn a_large_run_says_the_known_numbers() {
     insta::assert_snapshot!(head.join("\n"), @r"
     ### Evals: 207/237 passed (87.3 %), −1.7 pp against <code>main</code> · within noise
     10 PASS→FAIL (8 known flaky) · 6 FAIL→PASS (4 known flaky) · 221 unchanged · 0 errored · exact paired test p = 0.45; a drop of 6.7 pp or more would have shown
+
+    within noise: 10 PASS→FAIL and 6 FAIL→PASS are no more than chance explains (p = 0.4545); a drop of 6.7 pp would have been seen with 80 % power
 
     this run <code>abc1234</code> · baseline <code>def5678</code> (<code>main</code>, 2 h old) · [baseline run](<https://example.com/runs/1>)
 
@@ -196,10 +200,11 @@ fn other_pairs_than_the_runs_own_are_named_as_what_rates_are_over() {
     }];
     summary.comparison = Some(comparison);
     let shown = text(&summary, false);
-    let lines: Vec<&str> = shown.lines().filter(|line| !line.is_empty()).take(6).collect();
+    let lines: Vec<&str> = shown.lines().filter(|line| !line.is_empty()).take(7).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
     2/3 passed (66.7 %), −50.0 pp over the 2 pairs compared against baseline.json · within noise
     0 PASS→FAIL · 0 FAIL→PASS · 2 unchanged · 1 not comparable · 0 errored · exact paired test p = 0.45; a drop of 6.7 pp or more would have shown
+    within noise: 0 PASS→FAIL and 0 FAIL→PASS are no more than chance explains (p = 0.4545); a drop of 6.7 pp would have been seen with 80 % power
     this run abc1234
                                             baseline       this run         change
     pass rate (any of 2), 2 pairs compared  100.0 % (2/2)  50.0 % (1/2)     −50.0 pp
@@ -238,6 +243,7 @@ fn a_comparison_stands_alone() {
     insta::assert_snapshot!(comparison_text(&comparison), @r"
     190/220 passed (86.4 %), −1.8 pp against C.json · within noise
     1 PASS→FAIL · 1 FAIL→PASS · 218 unchanged · exact paired test p = 0.45; a drop of 6.7 pp or more would have shown
+    within noise: 1 PASS→FAIL and 1 FAIL→PASS are no more than chance explains (p = 0.4545); a drop of 6.7 pp would have been seen with 80 % power
 
                baseline          this run          change
     pass rate  88.2 % (194/220)  86.4 % (190/220)  −1.8 pp
@@ -264,7 +270,10 @@ fn too_small_a_comparison_says_so_once() {
     comparison.verdict = ComparisonVerdict::Inconclusive;
     comparison.test.detectable = Some(0.449);
     let shown = comparison_text(&comparison);
-    assert!(first_line(&shown).ends_with("too small to tell: it would not have seen a drop under 44.9 pp"));
+    assert!(first_line(&shown).ends_with("· too small to tell"));
+    assert!(
+        shown.contains("\ntoo small to tell: it would not have seen a drop under 44.9 pp (p = 0.4545)\n")
+    );
     assert_eq!(shown.matches("44.9").count(), 1);
 }
 
@@ -281,9 +290,81 @@ fn nothing_compared_gives_no_rate() {
     let shown = comparison_text(&compared(0, 0, 0));
     assert_eq!(
         first_line(&shown),
-        "nothing compared against baseline.json · inconclusive: no pair has a firm verdict on both sides"
+        "nothing compared against baseline.json · inconclusive"
     );
+    assert!(shown.contains("\ninconclusive: no pair has a firm verdict on both sides\n"));
     assert!(!shown.contains('%'), "{shown}");
+}
+
+#[test]
+fn the_sentence_names_groups_as_names_from_outside() {
+    let mut comparison = compared(220, 194, 150);
+    comparison.verdict = ComparisonVerdict::Regressed;
+    comparison.test.p_value = Some(0.00001);
+    comparison.groups = vec![Group {
+        by: "provider".to_owned(),
+        value: "a@b".to_owned(),
+        compared: 220,
+        passed_baseline: 194,
+        passed_current: 150,
+        pass_to_fail: 44,
+        fail_to_pass: 0,
+        delta: Some(-0.2),
+        p_adjusted: Some(0.002),
+    }];
+    let shown = comparison_text(&comparison);
+    let sentence = "regressed: the pass rate fell by more than chance explains, in all 220 pairs together (p < 0.0001), provider a@b (adjusted p = 0.002)";
+    assert!(shown.contains(sentence), "{shown}");
+    let body = comparison_markdown(&comparison, ROOMY);
+    assert!(
+        body.contains(
+            "together (p < 0.0001), <code>provider</code> <code>a&#64;b</code> (adjusted p = 0.002)\n"
+        ),
+        "{body}"
+    );
+}
+
+#[test]
+fn what_earlier_runs_predict_stands_beside_what_there_is() {
+    let mut comparison = compared(220, 194, 190);
+    comparison.history = Some(History {
+        runs: 3,
+        pairs: 200,
+        flaky: 12,
+        expected_pass_to_fail: Some(8.67),
+        expected_fail_to_pass: Some(6.33),
+    });
+    let sentence = "3 earlier runs: noise alone predicts 8.7 PASS→FAIL and 6.3 FAIL→PASS in the 200 pairs that they have, and there are 0 and 0; 12 pairs went both ways\n";
+    assert!(comparison_text(&comparison).contains(sentence));
+    assert!(comparison_markdown(&comparison, ROOMY).contains(sentence));
+    comparison.history = Some(History {
+        runs: 1,
+        pairs: 0,
+        flaky: 0,
+        expected_pass_to_fail: None,
+        expected_fail_to_pass: None,
+    });
+    assert!(
+        comparison_text(&comparison).contains("1 earlier run: no verdict on any pair that is compared\n")
+    );
+}
+
+#[test]
+fn pairs_in_quarantine_are_shown_with_their_reason() {
+    let mut summary = small();
+    let quarantined = Quarantined {
+        experiment: summary.pairs[0].experiment.clone(),
+        eval: summary.pairs[0].eval.clone(),
+        until: Some(jiff::civil::date(2027, 1, 31)),
+        why: Some("the service is @slow".to_owned()),
+    };
+    summary.quarantined = vec![quarantined];
+    assert!(text(&summary, false).contains("1 pair in quarantine: shown, and no gate looks at it\n"));
+    let body = markdown(&summary, ROOMY);
+    assert!(
+        body.contains("| 2027-01-31 | <code>the&#32;service&#32;is&#32;&#64;slow</code> |"),
+        "{body}"
+    );
 }
 
 #[test]

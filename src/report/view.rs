@@ -1,7 +1,9 @@
 //! The one view model behind all renderings: what is said, in which order, in which words. Knows no format.
 
+pub(super) mod calibration;
 mod headline;
 mod sections;
+mod sentences;
 mod table;
 
 use crate::model::summary::Conclusion;
@@ -110,6 +112,7 @@ pub(super) enum Topic {
     Gates,
     Flips,
     Groups,
+    Quarantine,
     Attempts,
     Others,
 }
@@ -131,6 +134,8 @@ pub(super) struct View {
     pub(super) tone: Tone,
     pub(super) headline: Line,
     pub(super) counts: Line,
+    /// What the comparison says in plain sentences.
+    pub(super) sentences: Vec<Line>,
     /// Which commits and runs; `None` where nothing is known.
     pub(super) provenance: Option<Line>,
     pub(super) table: Table,
@@ -149,8 +154,10 @@ pub(super) fn of_summary(summary: &Summary) -> View {
     sections.extend(sections::gates(&summary.gates));
     if let Some(comparison) = comparison {
         sections.extend(sections::flips(comparison, Some(summary)));
+        sections.extend(sections::fewer_passes(comparison));
         sections.extend(sections::groups(comparison));
     }
+    sections.extend(sections::quarantine(summary));
     sections.extend(sections::attempts(summary));
     sections.extend(sections::others(comparison, Some(summary)));
     View {
@@ -160,6 +167,7 @@ pub(super) fn of_summary(summary: &Summary) -> View {
         },
         headline: headline::of_summary(summary, comparison),
         counts: headline::counts(summary, comparison),
+        sentences: comparison.map_or_else(Vec::new, sentences::of),
         provenance: headline::provenance(&summary.run, comparison),
         table: table::of_summary(summary, comparison),
         sections,
@@ -179,6 +187,7 @@ pub(super) fn of_running(summary: &Summary) -> View {
             attempts.planned
         )),
         counts: Line::own("the result takes this comment's place when the run has ended"),
+        sentences: Vec::new(),
         provenance: headline::provenance(&summary.run, None),
         table: Table {
             columns: vec!["", "so far"],
@@ -200,12 +209,14 @@ pub(super) fn of_comparison(comparison: &Comparison) -> View {
     let mut sections = Vec::new();
     sections.extend(sections::notices(comparison.warnings.iter()));
     sections.extend(sections::flips(comparison, None));
+    sections.extend(sections::fewer_passes(comparison));
     sections.extend(sections::groups(comparison));
     sections.extend(sections::others(Some(comparison), None));
     View {
         tone: headline::tone(comparison),
         headline: headline::of_comparison(comparison),
         counts: headline::comparison_counts(comparison, None),
+        sentences: sentences::of(comparison),
         provenance: headline::comparison_provenance(comparison),
         table: table::of_comparison(comparison),
         sections,

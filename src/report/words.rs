@@ -1,5 +1,7 @@
 //! Numbers in words, the same in every rendering: one decimal, a real minus sign, and never a rate out of nothing.
 
+use crate::model::comparison::ComparisonVerdict;
+
 /// `207 of 237` as `87.3 %`; `None` of none. All and none are 100.0 and 0.0, and nothing else is.
 pub fn rate(passed: usize, of: usize) -> Option<String> {
     let tenths = match (passed, of) {
@@ -71,6 +73,18 @@ pub(super) fn tokens(count: u64) -> String {
         0..10_000 => format!("{count} tokens"),
         10_000..1_000_000 => scaled(1000, "k"),
         _ => scaled(1_000_000, "M"),
+    }
+}
+
+/// A comparison's verdict, alone.
+pub(super) fn verdict(verdict: ComparisonVerdict) -> &'static str {
+    match verdict {
+        ComparisonVerdict::Regressed => "regressed",
+        ComparisonVerdict::Improved => "improved",
+        ComparisonVerdict::Mixed => "mixed",
+        ComparisonVerdict::WithinNoise => "within noise",
+        ComparisonVerdict::Unchanged => "unchanged",
+        ComparisonVerdict::Inconclusive => "inconclusive",
     }
 }
 

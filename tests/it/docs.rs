@@ -1,6 +1,9 @@
 //! The documentation: its commands run, its output is real, its links lead somewhere.
 
-use crate::support::{evalwave, repository, stdout};
+use crate::support::{ev, evalwave, repository, stdout};
+
+/// Documents with commands to run.
+const DOCUMENTS: [&str; 3] = ["README.md", "CONTRIBUTING.md", "docs/statistics.md"];
 
 fn read(name: &str) -> String {
     fs_err::read_to_string(repository().join(name)).unwrap()
@@ -28,7 +31,7 @@ fn steady(text: &str) -> String {
 /// Every command of these documents, with how it is run here. A command that is in none of these is not tested.
 #[test]
 fn every_command_in_the_documents_is_known_to_a_test() {
-    for document in ["README.md", "CONTRIBUTING.md"] {
+    for document in DOCUMENTS {
         let text = read(document);
         for line in blocks(&text, "sh").iter().flat_map(|block| block.lines()) {
             let command = line.split(" #").next().unwrap().trim();
@@ -45,7 +48,7 @@ fn every_command_in_the_documents_is_known_to_a_test() {
 #[test]
 fn the_evalwave_commands_of_the_documents_do_what_they_say() {
     let scratch = tempfile::TempDir::new().unwrap();
-    for document in ["README.md", "CONTRIBUTING.md"] {
+    for document in DOCUMENTS {
         let text = read(document);
         let commands = blocks(&text, "sh");
         let commands = commands.iter().flat_map(|block| block.lines());
@@ -81,9 +84,21 @@ fn the_output_that_the_readme_shows_is_what_the_quickstart_prints() {
 }
 
 #[test]
+fn the_example_of_the_statistics_is_what_compare_says() {
+    let shown = blocks(&read("docs/statistics.md"), "text")
+        .into_iter()
+        .next()
+        .unwrap();
+    let arguments = "compare --baseline tests/fixtures/before.json --current tests/fixtures/after.json";
+    let printed = stdout(&ev(&repository(), arguments).code(0));
+    let (head, _) = printed.split_once("\n\n").unwrap();
+    assert_eq!(shown.trim_end(), head);
+}
+
+#[test]
 fn every_relative_link_leads_to_a_file() {
     let link = regex::Regex::new(r"\]\(([^)#:]+)(#[^)]*)?\)").unwrap();
-    for document in ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "docs/action.md"] {
+    for document in DOCUMENTS.into_iter().chain(["ARCHITECTURE.md", "docs/action.md"]) {
         let text = read(document);
         let directory = repository().join(document);
         for found in link.captures_iter(&text) {

@@ -10,11 +10,13 @@ mod action;
 mod docs;
 mod github;
 mod hostile;
+mod judged;
 mod layers;
 #[cfg(target_os = "linux")]
 mod local;
 mod run;
 mod schemas;
 mod sources;
+mod statistics;
 mod support;
 mod usage;

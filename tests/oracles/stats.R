@@ -47,5 +47,12 @@ holm <- lapply(list(c(0.01, 0.04, 0.03, 0.005), c(0.5), c(0.9, 0.9, 0.2), c(0.02
   sprintf('{"p":[%s],"adjusted":[%s]}', paste(number(p), collapse = ","),
     paste(number(p.adjust(p, "holm")), collapse = ",")))
 
-cat(sprintf('{\n  "stratified": %s,\n  "mcnemar": %s,\n  "spread": %s,\n  "wilson": %s,\n  "holm": %s\n}\n',
-  list_of(stratified), list_of(mcnemar), list_of(spread), list_of(wilson), list_of(holm)))
+passes <- list()
+for (n in c(1, 2, 5, 10, 200)) for (c in unique(c(0, 1, n %/% 2, n))) for (k in unique(c(1, 2, n %/% 2, n))) {
+  if (k < 1 || k > n) next
+  passes[[length(passes) + 1]] <- sprintf('{"hits":%d,"of":%d,"k":%d,"any":%s,"all":%s}', c, n, k,
+    number(1 - choose(n - c, k) / choose(n, k)), number(choose(c, k) / choose(n, k)))
+}
+
+cat(sprintf('{\n  "stratified": %s,\n  "mcnemar": %s,\n  "spread": %s,\n  "wilson": %s,\n  "holm": %s,\n  "passes": %s\n}\n',
+  list_of(stratified), list_of(mcnemar), list_of(spread), list_of(wilson), list_of(holm), list_of(passes)))

@@ -4,7 +4,8 @@ use statrs::distribution::{Binomial, Discrete, Hypergeometric};
 
 use super::distribution::Distribution;
 use super::{
-    Count, NEGLIGIBLE, Stratum, detectable, freeman_halton, holm, lower_bound, stratified_exact, wilson,
+    Count, NEGLIGIBLE, Stratum, detectable, detectable_at, freeman_halton, holm, lower_bound, noise,
+    pass_at_k, pass_hat_k, stratified_exact, wilson,
 };
 
 fn count(hits: u32, of: u32) -> Count {
@@ -134,6 +135,17 @@ fn nothing_gives_nothing() {
     assert_eq!(lower_bound(0.0, &[]), None);
     assert_eq!(wilson(count(0, 0)), None);
     assert!(holm(&[]).is_empty());
+    assert_eq!(noise(&[]), None);
+    assert_eq!(
+        noise(&[count(1, 1), count(0, 0)]),
+        None,
+        "one sample says nothing of its noise"
+    );
+    assert_eq!((detectable_at(0, 9, 0.1), detectable_at(2, 0, 0.1)), (None, None));
+    assert_eq!(
+        (pass_at_k(count(1, 2), 0), pass_hat_k(count(1, 2), 3)),
+        (None, None)
+    );
     assert_eq!(freeman_halton(&[]), None);
     assert_eq!(freeman_halton(&[count(0, 9), count(0, 5)]), None, "no hits");
     assert_eq!(
@@ -295,4 +307,93 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn further_attempts_agree_with_the_binomials_of_r() {
+    let cases = oracle("passes");
+    assert!(cases.len() > 30);
+    for case in cases {
+        let [hits, of, k] =
+            ["hits", "of", "k"].map(|key| u32::try_from(case[key].as_u64().unwrap()).unwrap());
+        for (ours, theirs) in [
+            (pass_at_k(count(hits, of), k), "any"),
+            (pass_hat_k(count(hits, of), k), "all"),
+        ] {
+            let theirs = float(&case[theirs]);
+            assert!((ours.unwrap() - theirs).abs() < 1e-12, "{case}: {ours:?}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn further_attempts_are_the_share_of_all_choices_of_them(
+        outcomes in prop::collection::vec(proptest::bool::ANY, 1..9),
+        k in 1_u32..9,
+    ) {
+        let of = u32::try_from(outcomes.len()).unwrap();
+        let hits = outcomes.iter().filter(|passed| **passed).count();
+        let counted = count(u32::try_from(hits).unwrap(), of);
+        let choices: Vec<u32> = (0..1_u32 << of).filter(|choice| choice.count_ones() == k).collect();
+        let passed = |choice: u32| (0..of).filter(move |at| choice >> at & 1 == 1).map(|at| outcomes[at as usize]);
+        let share = |wanted: &dyn Fn(u32) -> bool| {
+            (!choices.is_empty()).then(|| {
+                choices.iter().filter(|choice| wanted(**choice)).count() as f64 / choices.len() as f64
+            })
+        };
+        let close = |ours: Option<f64>, theirs: Option<f64>| match (ours, theirs) {
+            (Some(ours), Some(theirs)) => (ours - theirs).abs() < 1e-12,
+            (ours, theirs) => ours == theirs,
+        };
+        prop_assert!(close(pass_at_k(counted, k), share(&|choice| passed(choice).any(|each| each))));
+        prop_assert!(close(pass_hat_k(counted, k), share(&|choice| passed(choice).all(|each| each))));
+    }
+}
+
+/// Over all outcomes of so many attempts, each as likely as it is, the estimates are right on average.
+#[test]
+fn noise_and_further_attempts_are_unbiased() {
+    let (attempts, share) = (5, 0.7);
+    let binomial = Binomial::new(share, attempts).unwrap();
+    let mean = |of: &dyn Fn(Count) -> f64| -> f64 {
+        (0..=attempts)
+            .map(|hits| binomial.pmf(hits) * of(count(u32::try_from(hits).unwrap(), 5)))
+            .sum()
+    };
+    assert_close(
+        mean(&|count| noise(&[count]).unwrap()),
+        share * (1.0 - share),
+        "noise",
+    );
+    for k in 1..=5 {
+        let power = i32::try_from(k).unwrap();
+        assert_close(
+            mean(&|count| pass_at_k(count, k).unwrap()),
+            1.0 - (1.0 - share).powi(power),
+            "any",
+        );
+        assert_close(
+            mean(&|count| pass_hat_k(count, k).unwrap()),
+            share.powi(power),
+            "all",
+        );
+    }
+}
+
+#[test]
+fn what_is_detectable_ahead_is_what_a_run_of_average_noise_finds() {
+    // 200 pairs of which 20 pass half of their attempts: two of 2 and 2 attempts have V = 2/3 on average.
+    let noisy = noise(&[vec![count(4, 4); 180], vec![count(2, 4); 20]].concat()).unwrap();
+    assert_close(noisy, 0.1 / 3.0, "2 of 4 is q(1−q) = 1/3");
+    let strata = [
+        vec![stratum((2, 2), (2, 2)); 180],
+        vec![stratum((1, 2), (1, 2)); 20],
+    ]
+    .concat();
+    let ahead = detectable_at(2, 200, noisy).unwrap();
+    assert_close(ahead, detectable(&strata).unwrap(), "ahead");
+    let more = detectable_at(8, 200, noisy).unwrap();
+    assert!(more < ahead, "{more} {ahead}");
+    assert_eq!(detectable_at(1, 1, 0.25), None, "no drop of one pair is seen");
 }

@@ -1,11 +1,10 @@
 //! What can be written and is understood, but whose machinery does not exist yet: one plain answer, before anything runs.
 
 use super::Mode;
-use crate::config::BaselineConfig;
 use crate::config::error::{ConfigError, Origin};
+use crate::config::file::File;
 use crate::config::file::attempt::ResultFormat;
 use crate::config::file::sandbox::{Kind, Sandbox};
-use crate::config::file::{Confirm, File, Parsed};
 use crate::config::problem::KeyPath;
 use crate::config::settings::{self, Given, Setting};
 use crate::model::Strategy;
@@ -16,10 +15,7 @@ pub(super) struct Asked<'a> {
     pub(super) sandbox: Option<&'a Sandbox>,
     /// The kind that was given outside the file.
     pub(super) kind: Option<Kind>,
-    /// `confirm`, given outside the file.
-    pub(super) confirm: Option<Confirm>,
     pub(super) mode: &'a Mode<'a>,
-    pub(super) baseline: &'a BaselineConfig,
     pub(super) origin: Origin<'a>,
     pub(super) given: &'a Given,
 }
@@ -42,7 +38,7 @@ pub(super) fn refuse(asked: &Asked<'_>) -> Result<(), ConfigError> {
         (None, Some(Sandbox::Other(kind))) => return key("sandbox.kind", Some(kind.name())),
         _ => {}
     }
-    for setting in [&settings::SNAPSHOT_ID, &settings::REVISION, &settings::HISTORY] {
+    for setting in [&settings::SNAPSHOT_ID, &settings::REVISION] {
         refuse_given(given, setting)?;
     }
     if let Some(format) = file.attempt.format
@@ -61,75 +57,7 @@ pub(super) fn refuse(asked: &Asked<'_>) -> Result<(), ConfigError> {
             return key("budget.cost", None);
         }
     }
-    match (asked.confirm, file.confirm) {
-        (Some(confirm), _) if confirm.0 > 0 => refuse_given(given, &settings::CONFIRM)?,
-        (None, Some(confirm)) if confirm.0 > 0 => return key("confirm", Some(&confirm.0.to_string())),
-        _ => {}
-    }
-    refuse_in_file(file, *origin)?;
-    refuse_baseline(asked.baseline, Some((file, *origin)), given)
-}
-
-/// The same for a comparison of results that exist already.
-pub(super) fn refuse_in_comparison(
-    parsed: Option<&(Parsed, Origin<'_>)>,
-    baseline: &BaselineConfig,
-    given: &Given,
-) -> Result<(), ConfigError> {
-    refuse_given(given, &settings::HISTORY)?;
-    if let Some((parsed, origin)) = parsed {
-        refuse_in_file(&parsed.file, *origin)?;
-    }
-    refuse_baseline(
-        baseline,
-        parsed.map(|(parsed, origin)| (&parsed.file, *origin)),
-        given,
-    )
-}
-
-/// What a comparison would heed, in the file.
-fn refuse_in_file(file: &File, origin: Origin<'_>) -> Result<(), ConfigError> {
-    let key = |dotted: &str, value: Option<&str>| Err(origin.not_built_in(&KeyPath::of(dotted), value));
-    if let Some(history) = file.history
-        && history.0 > 0
-    {
-        return key("history", Some(&history.0.to_string()));
-    }
-    if file.gates.as_ref().is_some_and(|gates| !gates.0.is_empty()) {
-        return key("gates", None);
-    }
-    if file.flaky.as_ref().is_some_and(|flaky| !flaky.0.is_empty()) {
-        return key("flaky", None);
-    }
     Ok(())
-}
-
-fn refuse_baseline(
-    baseline: &BaselineConfig,
-    file: Option<(&File, Origin<'_>)>,
-    given: &Given,
-) -> Result<(), ConfigError> {
-    let BaselineConfig::Sources(sources) = baseline else {
-        return Ok(());
-    };
-    let Some(at) = sources.iter().position(|source| to_come(source)) else {
-        return Ok(());
-    };
-    refuse_given(given, &settings::BASELINE)?;
-    match file {
-        Some((file, origin)) => {
-            let listed = file.baseline.as_ref().is_some_and(|sources| sources.0.len() > 1);
-            let path = KeyPath::of("baseline");
-            let path = if listed { path.index(at) } else { path };
-            Err(origin.not_built_in(&path, Some(&sources[at])))
-        }
-        None => Ok(()),
-    }
-}
-
-/// The source that a second arm of the run could give.
-fn to_come(source: &str) -> bool {
-    source == "measure"
 }
 
 fn format_to_come(format: ResultFormat) -> Option<&'static str> {

@@ -119,6 +119,14 @@ fn a_wrong_value_names_the_flag_input_or_variable() {
             "`--confirm`: expected a whole number from 0 to 100, found `-1`",
         ),
         (
+            given(&[("--history", "a.json"), ("--history", "measure")], &[], &[]),
+            "`--history`: expected results that are there already: a path or `git:REF:PATH`, found `measure`",
+        ),
+        (
+            given(&[("--baseline", "measure:main\na.json")], &[], &[]),
+            "`--baseline`: expected `measure:main` alone, found it with other sources",
+        ),
+        (
             given(&[("--pairs", "a"), ("--pairs-json", "[]")], &[], &[]),
             "`--pairs-json`: expected one source of pairs, found `--pairs` too\ngive one of them",
         ),
@@ -154,18 +162,6 @@ fn what_is_not_built_in_is_told_as_it_was_given() {
         (
             given(&[], &[("revision", "abc")], &[]),
             "input `revision: abc` is not built in yet",
-        ),
-        (
-            given(&[("--history", "a.json")], &[], &[]),
-            "`--history a.json` is not built in yet",
-        ),
-        (
-            given(&[("--confirm", "2")], &[], &[]),
-            "`--confirm 2` is not built in yet",
-        ),
-        (
-            given(&[], &[("baseline", "measure")], &[]),
-            "input `baseline: measure` is not built in yet",
         ),
     ];
     for (given, expected) in cases {

@@ -6,8 +6,8 @@ use super::{FULL, LEAST, file, read};
 use crate::config::settings::Given;
 use crate::config::template::{CommandTemplate, Template};
 use crate::config::{
-    BaselineConfig, CommandLine, ConfigError, Discovery, Format, IdPart, OneOrMany, PublishWhat,
-    SandboxConfig, SecretConfig, SuiteSource, WantedConcurrency, WorkspaceMode, load, load_comparison,
+    BaselineConfig, CommandLine, Discovery, Format, IdPart, OneOrMany, PublishWhat, SandboxConfig,
+    SecretConfig, SuiteSource, WantedConcurrency, WorkspaceMode, load, load_comparison,
 };
 use crate::model::{Gate, OnPass, OnTimeout, Policy, Produces, Strategy as When};
 
@@ -322,8 +322,43 @@ fn a_comparison_heeds_the_file() {
     assert_eq!(settled.fail_on, [Gate::Regression]);
 
     let text = format!("{LEAST}gates: [{{ label: a=b, fail-on: [error] }}]\n");
-    let error = load_comparison(Some(&file(&text)), &Given::default()).unwrap_err();
-    assert!(matches!(error, ConfigError::NotBuiltIn { .. }), "{error}");
+    let settled = load_comparison(Some(&file(&text)), &Given::default()).unwrap();
+    assert_eq!(settled.gates[0].fail_on, [Gate::Error]);
+}
+
+#[test]
+fn history_confirmation_label_gates_and_quarantine_arrive() {
+    let config = read(&format!(
+        "{LEAST}history: 4\nconfirm: 2\ngates: [{{ label: tier=critical, fail-on: [regression, error] }}]\nflaky: [{{ eval: 'build-*', until: 2027-01-31, why: slow }}]\nbaseline: measure:v1\n"
+    ));
+    assert_eq!((config.history.runs, config.confirm), (4, 2));
+    let gates = &config.gates[0];
+    assert_eq!((&*gates.name, &*gates.value), ("tier", "critical"));
+    assert_eq!(gates.fail_on, [Gate::Regression, Gate::Error]);
+    let flaky = &config.flaky[0];
+    assert_eq!(
+        (&flaky.experiment, flaky.eval.as_deref()),
+        (&None, Some("build-*"))
+    );
+    assert_eq!(flaky.until, Some(jiff::civil::date(2027, 1, 31)));
+    assert_eq!(flaky.why.as_deref(), Some("slow"));
+    assert_eq!(config.baseline, BaselineConfig::Measure(Some("v1".to_owned())));
+
+    let least = read(LEAST);
+    assert_eq!((least.history.runs, least.confirm), (10, 0));
+    let flags = [
+        ("--history", "a.json"),
+        ("--history", "b"),
+        ("--confirm", "3"),
+        ("--baseline", "measure"),
+    ];
+    let flags = flags.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let config = load(Some(&file(LEAST)), &Given::new(flags, [], [])).unwrap();
+    assert_eq!(config.history.sources, ["a.json", "b"]);
+    assert_eq!(
+        (config.confirm, config.baseline),
+        (3, BaselineConfig::Measure(None))
+    );
 }
 
 #[test]

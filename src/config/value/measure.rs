@@ -26,7 +26,7 @@ pub(in crate::config) struct Points(pub(in crate::config) f64);
 
 /// A day of the calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::config) struct Day(jiff::civil::Date);
+pub(in crate::config) struct Day(pub(in crate::config) jiff::civil::Date);
 
 /// Longer than any run: what is above it is a slip.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 60 * 60);

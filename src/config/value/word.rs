@@ -60,6 +60,16 @@ impl PartialEq for Pattern {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::config) struct SourceText(pub(in crate::config) String);
 
+impl LabelText {
+    pub(in crate::config) fn name(&self) -> &str {
+        &self.0
+    }
+
+    pub(in crate::config) fn value(&self) -> &str {
+        &self.1
+    }
+}
+
 impl FromText for Text {
     const EXPECTED: &'static str = "text that is not empty";
 
@@ -212,7 +222,7 @@ impl FromText for SourceText {
             Some(("git", rest)) => rest
                 .split_once(':')
                 .is_some_and(|(reference, path)| !reference.is_empty() && !path.is_empty()),
-            Some(("artifact" | "ref", name)) => !name.is_empty(),
+            Some(("artifact" | "ref" | "measure", name)) => !name.is_empty(),
             Some(("run", id)) => !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit()),
             _ => !text.is_empty(),
         };

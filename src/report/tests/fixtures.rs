@@ -132,6 +132,7 @@ pub(super) fn run_of(pairs: Vec<PairSummary>) -> Summary {
         pairs,
         comparison: None,
         gates: Vec::new(),
+        quarantined: Vec::new(),
         notices: Vec::new(),
     }
 }
@@ -165,6 +166,7 @@ pub(super) fn flip(experiment: &str, eval: &str, before: &str, now: &str, flaky:
         experiment: id.experiment,
         eval: id.eval,
         flaky,
+        quarantined: false,
         confirmed: None,
         before: before.to_owned(),
         now: now.to_owned(),
@@ -191,6 +193,8 @@ pub(super) fn compared(of: usize, before: usize, now: usize) -> Comparison {
             delta: Some((now as f64 - before as f64) / of as f64).filter(|_| of > 0),
         },
         flips: Flips::default(),
+        fewer_passes: Vec::new(),
+        history: None,
         added: Vec::new(),
         removed: Vec::new(),
         not_selected: 0,

@@ -6,32 +6,17 @@ use super::{Compared, Line, Span, Tone, baseline_name};
 use crate::model::comparison::{ComparisonVerdict, Level};
 use crate::model::summary::Conclusion;
 use crate::model::{Comparison, Outcome, RunFacts, SelectionKind, Summary};
-use crate::report::words::{age, count, p_value, points, rate};
+use crate::report::words::{age, count, p_value, points, rate, verdict};
 
 /// How many error classes are named where there is nothing else to say.
 const CLASSES: usize = 3;
 
 /// A comparison's verdict as a phrase: `within noise`.
-fn phrase(comparison: &Comparison) -> String {
+fn phrase(comparison: &Comparison) -> &'static str {
     match comparison.verdict {
-        ComparisonVerdict::Regressed => "regressed".to_owned(),
-        ComparisonVerdict::Improved => "improved".to_owned(),
-        ComparisonVerdict::Mixed => "mixed: worse in one part, better in another".to_owned(),
-        ComparisonVerdict::WithinNoise => "within noise".to_owned(),
-        ComparisonVerdict::Unchanged => "unchanged".to_owned(),
-        ComparisonVerdict::Inconclusive if comparison.compared == 0 => {
-            "inconclusive: no pair has a firm verdict on both sides".to_owned()
-        }
-        ComparisonVerdict::Inconclusive => match comparison.test.detectable {
-            Some(drop) => {
-                let drop = points(drop);
-                format!(
-                    "too small to tell: it would not have seen a drop under {}",
-                    drop.trim_start_matches('+')
-                )
-            }
-            None => "too small to tell".to_owned(),
-        },
+        ComparisonVerdict::Mixed => "mixed: worse in one part, better in another",
+        ComparisonVerdict::Inconclusive if comparison.compared > 0 => "too small to tell",
+        other => verdict(other),
     }
 }
 
@@ -121,7 +106,7 @@ pub(super) fn comparison_counts(comparison: &Comparison, errored: Option<usize>)
             Level::FirstAttempts => "exact test over first attempts",
             Level::Verdicts => "exact paired test",
         };
-        // Where it is too small to tell, the headline has said so.
+        // Where it is too small to tell, the sentence below says so.
         let is_told = comparison.verdict == ComparisonVerdict::Inconclusive;
         let seen = test.detectable.filter(|_| !is_told).map(|drop| {
             let drop = points(drop);

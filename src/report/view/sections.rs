@@ -1,5 +1,7 @@
 //! What follows the table: notices, failed gates, flips, groups, attempts, and the pairs that were not compared.
 
+mod apart;
+
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -8,6 +10,7 @@ use crate::model::comparison::{Flip, Group};
 use crate::model::summary::GateResult;
 use crate::model::{AttemptRecord, Comparison, Outcome, PairSummary, Summary, Verdict};
 use crate::report::words::{duration, p_number, points, rate};
+pub(super) use apart::{fewer_passes, quarantine};
 
 /// How many of the slowest pairs are shown.
 const SLOWEST: usize = 5;
@@ -273,7 +276,9 @@ fn rows(flips: &[Flip], rest: impl Fn(&Flip) -> Vec<Line>) -> Vec<Vec<Line>> {
         .into_iter()
         .map(|flip| {
             let mut now = Line::result(&flip.now);
-            if flip.flaky {
+            if flip.quarantined {
+                now = now.and(" (in quarantine)");
+            } else if flip.flaky {
                 now = now.and(" (known flaky)");
             }
             now = match flip.confirmed {

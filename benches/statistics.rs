@@ -1,0 +1,80 @@
+//! What the statistics find in simulated suites, and what they find that is not there: a table, from fixed seeds.
+//!
+//! `cargo bench --bench statistics`, or with a number of trials: `cargo bench --bench statistics -- 10000`.
+
+#[path = "../tests/it/statistics/suite.rs"]
+mod suite;
+#[path = "../tests/it/statistics/trials.rs"]
+mod trials;
+
+const TRIALS: u64 = 2000;
+
+#[expect(clippy::print_stdout, reason = "the table is what this is for")]
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let of: u64 = arguments
+        .find_map(|argument| argument.parse().ok())
+        .unwrap_or(TRIALS);
+    let percent = |found: u64, of: u64| format!("{:.1} %", found as f64 / of as f64 * 100.0);
+    println!("{of} trials each\n");
+
+    println!("false alarms of `significant` in identical runs (at most 5 %)");
+    println!(
+        "  {:>5} {:>6} {:>10} {:>10} {:>10}",
+        "pairs", "flaky", "1 attempt", "2 attempts", "3 attempts"
+    );
+    for pairs in [20, 100, 220] {
+        for flaky in [0.0, 0.05, 0.1, 0.2, 0.3] {
+            let [one, two, three] =
+                [1, 2, 3].map(|runs| percent(trials::false_alarms(of, pairs, flaky, runs), of));
+            println!("  {pairs:>5} {flaky:>6} {one:>10} {two:>10} {three:>10}");
+        }
+    }
+
+    println!("\ndrops found by `significant` (220 pairs, a tenth of them flaky)");
+    println!(
+        "  {:>6} {:>10} {:>10} {:>10}",
+        "drop", "1 attempt", "2 attempts", "3 attempts"
+    );
+    for drop in [0.02, 0.05, 0.1, 0.2] {
+        let [one, two, three] = [1, 2, 3].map(|runs| percent(trials::power(of, drop, runs), of));
+        println!("  {:>3} pp {one:>10} {two:>10} {three:>10}", drop * 100.0);
+    }
+
+    println!("\none experiment of ten falls from .9 to .5, 22 pairs, 3 attempts (at least 95 %)");
+    println!("  found {}", percent(trials::collapse(of), of));
+
+    println!("\na provider throttled in 3 of 10 passing pairs (at least 95 %)");
+    for runs in [1, 2] {
+        println!(
+            "  {runs} attempts: named {}",
+            percent(trials::throttled(of, runs), of)
+        );
+    }
+    println!("\nidentical runs, providers flaky in 5, 15 and 30 % of their pairs (at most 1 %)");
+    for runs in [1, 2] {
+        println!(
+            "  {runs} attempts: named {}",
+            percent(trials::named_for_nothing(of, runs), of)
+        );
+    }
+
+    println!("\nthe drop called detectable, found by the exact test (70 to 90 %)");
+    println!(
+        "  {:>5} {:>6} {:>10} {:>10} {:>10}",
+        "pairs", "flaky", "1 attempt", "2 attempts", "3 attempts"
+    );
+    for pairs in [20, 100, 220] {
+        for flaky in [0.0, 0.05, 0.1, 0.2, 0.3] {
+            let [one, two, three] = [1, 2, 3].map(|runs| {
+                let (found, counted) = trials::detected(of, pairs, flaky, runs);
+                if counted == 0 {
+                    "n/a".to_owned()
+                } else {
+                    percent(found, counted)
+                }
+            });
+            println!("  {pairs:>5} {flaky:>6} {one:>10} {two:>10} {three:>10}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Plans that run side by side, each with its own engine and directory: this revision, and the base that it is measured
+//! against. Decides nothing of what they come to.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::context::Context;
+use super::job::{self, Means};
+use super::recorder::{Audience, Recording};
+use super::sources::Suite;
+use super::{Failure, tell};
+use crate::config::{Config, SandboxConfig};
+use crate::model::{Concurrency, Run, RunPlan};
+use crate::plan;
+use crate::runner::{self, Job};
+use crate::sandbox::Backend;
+use crate::sandbox::local::{LocalBackend, LocalOptions};
+use crate::store::RunDir;
+
+/// Where an arm's files come from and go.
+pub(super) struct Place<'a> {
+    /// What it is called in progress lines; empty for the run itself.
+    pub(super) name: &'static str,
+    /// The workspace.
+    pub(super) root: &'a Utf8Path,
+    pub(super) run_id: String,
+    pub(super) directory: Utf8PathBuf,
+    /// Whether a run that is there already gives way.
+    pub(super) overwrite: bool,
+}
+
+/// What all arms of a run have in common.
+pub(super) struct Common<'a> {
+    pub(super) suite: &'a Suite,
+    pub(super) means: &'a Means,
+    pub(super) context: &'a Context,
+    /// What no sandbox receives.
+    pub(super) leave_out: &'a [Utf8PathBuf],
+    pub(super) started_at: Timestamp,
+    pub(super) audience: &'a dyn Audience,
+}
+
+/// A plan that is about to run.
+pub(super) struct Arm {
+    pub(super) job: Arc<Job>,
+    backend: Arc<dyn Backend>,
+    pub(super) recording: Arc<Recording>,
+}
+
+impl Arm {
+    /// Makes its engine and its directory.
+    pub(super) fn new(common: &Common<'_>, place: Place<'_>, plan: RunPlan) -> Result<Self, Failure> {
+        let config = &common.suite.config;
+        let workspace = job::workspace(config, place.root, common.leave_out)?;
+        let job = job::job(
+            config,
+            common.means,
+            workspace,
+            plan,
+            place.run_id,
+            common.started_at,
+        )?;
+        let backend = backend(config, &job, common.context)?;
+        let directory = RunDir::create(&place.directory, place.overwrite, &job.plan, &config.attempt)?;
+        let show = common.audience.attend(place.name, &job, directory.path());
+        let recording = Arc::new(Recording::new(directory, show));
+        Ok(Self {
+            job: Arc::new(job),
+            backend,
+            recording,
+        })
+    }
+}
+
+fn backend(config: &Config, job: &Job, context: &Context) -> Result<Arc<dyn Backend>, Failure> {
+    let SandboxConfig::Local(local) = &config.sandbox;
+    let options = LocalOptions {
+        run_id: job.run_id.clone(),
+        temporary: context.temp_dir.clone(),
+        program: context.program.clone(),
+        path: context.environment.get("PATH").cloned(),
+        home: context.environment.get("HOME").map(Utf8PathBuf::from),
+        lang: context.environment.get("LANG").cloned(),
+        system: context.system_variables(),
+    };
+    Ok(Arc::new(LocalBackend::new(local, options, &job.workspace.root)?))
+}
+
+/// Gives two plans one number of places between them; without a limit, or with room for both, each keeps its own.
+/// Returns whether they can run at once: of a single place, each gets all in its turn.
+pub(super) fn share(head: &mut RunPlan, base: &mut RunPlan, most: Option<usize>) -> bool {
+    let Some(most) = most.filter(|most| head.concurrency.value + base.concurrency.value > *most) else {
+        return true;
+    };
+    if most < 2 {
+        return false;
+    }
+    // What one does not need is the other's.
+    let of_base = base
+        .concurrency
+        .value
+        .min((most / 2).max(most.saturating_sub(head.concurrency.value)));
+    for (plan, value) in [(head, most - of_base), (base, of_base)] {
+        let value = value.min(plan.concurrency.value);
+        if value < plan.concurrency.value {
+            plan.concurrency = Concurrency {
+                value,
+                reason: String::new(),
+                bounded: true,
+            };
+            let waves = match plan::waves(plan) {
+                1 => "one wave".to_owned(),
+                waves => format!("{waves} waves"),
+            };
+            plan.concurrency.reason = format!(
+                "{value} of the {most} that can run at once, shared with the other revision: {waves}"
+            );
+        }
+    }
+    true
+}
+
+/// Runs arms, and whatever else waits for something; SIGINT and SIGTERM cancel all of it.
+pub(super) struct Driver {
+    runtime: tokio::runtime::Runtime,
+    cancel: CancellationToken,
+}
+
+impl Driver {
+    pub(super) fn new() -> Result<Self, Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .context("cannot start the asynchronous runtime")?;
+        let cancel = CancellationToken::new();
+        runtime.spawn(cancel_on_signal(cancel.clone()));
+        Ok(Self { runtime, cancel })
+    }
+
+    /// Waits for something; `None` if it is cancelled first.
+    pub(super) fn wait<T>(&self, something: impl Future<Output = T>) -> Option<T> {
+        self.runtime.block_on(self.cancel.run_until_cancelled(something))
+    }
+
+    /// Waits for something to its end, cancelled or not.
+    pub(super) fn finish<T>(&self, something: impl Future<Output = T>) -> T {
+        self.runtime.block_on(something)
+    }
+
+    /// Starts something that goes on meanwhile.
+    pub(super) fn start<T: Send + 'static>(
+        &self,
+        something: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        self.runtime.spawn(something)
+    }
+
+    /// Whether a signal has come.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// Runs the arms to their end, at once or one after another; their runs are in the same order.
+    pub(super) fn run(&self, arms: &[&Arm], at_once: bool) -> Vec<Run> {
+        let run = |arm: &&Arm| {
+            let recorder = Arc::clone(&arm.recording) as _;
+            runner::run(
+                Arc::clone(&arm.job),
+                Arc::clone(&arm.backend),
+                recorder,
+                self.cancel.clone(),
+            )
+        };
+        self.runtime.block_on(async {
+            if at_once {
+                return futures::future::join_all(arms.iter().map(run)).await;
+            }
+            let mut runs = Vec::new();
+            for arm in arms {
+                runs.push(run(arm).await);
+            }
+            runs
+        })
+    }
+}
+
+async fn cancel_on_signal(cancel: CancellationToken) {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let (Ok(mut interrupt), Ok(mut terminate)) =
+            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+        else {
+            tell("warning: signals cannot be watched: an interrupt will lose what runs");
+            return;
+        };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    if tokio::signal::ctrl_c().await.is_err() {
+        return;
+    }
+    tell("cancelling: nothing more starts, what runs is stopped");
+    cancel.cancel();
+}

@@ -1,0 +1,118 @@
+//! The base revision, checked out beside this one to be run at the same time.
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use super::Failure;
+use super::arms::{Arm, Common, Place, share};
+use super::context::Context;
+use super::output::Output;
+use super::sources::Suite;
+use crate::catalog::{self, Checkout};
+use crate::model::layout::BASELINE_DIR;
+use crate::model::{ResultSet, RunPlan, Summary};
+
+/// The base revision.
+pub(super) struct Base {
+    checkout: Checkout,
+    /// What it was asked for as.
+    reference: String,
+}
+
+impl Base {
+    /// Checks it out below the directory of temporary files, where it stays until this is dropped.
+    pub(super) fn check_out(
+        suite: &Suite,
+        reference: Option<&str>,
+        run_id: &str,
+        context: &Context,
+    ) -> Result<Self, Failure> {
+        let base = catalog::base_revision(&suite.root, reference)?;
+        let at = context.temp_dir.join(format!("evalwave-base-{run_id}"));
+        Ok(Self {
+            checkout: Checkout::new(&suite.root, &base.commit, &at)?,
+            reference: base.reference,
+        })
+    }
+
+    /// Where the suite lies in it.
+    pub(super) fn root(&self) -> &Utf8Path {
+        self.checkout.root()
+    }
+
+    /// The same plan for the pairs that the base has too; `None` where it has none of them.
+    pub(super) fn plan(&self, suite: &Suite, plan: &RunPlan) -> Result<Option<RunPlan>, Failure> {
+        // A base from before the suite was written is no error.
+        if !self.root().is_dir() {
+            return Ok(None);
+        }
+        let pairs = suite.pairs_of(self.root())?;
+        let mut plan = plan.clone();
+        plan.pairs
+            .retain(|planned| pairs.iter().any(|pair| pair.id == planned.id));
+        Ok((!plan.pairs.is_empty()).then_some(plan))
+    }
+
+    /// What it came to, as a baseline.
+    pub(super) fn results(&self, summary: &Summary) -> ResultSet {
+        let mut results = ResultSet::of_summary(&format!("measure:{}", self.reference), summary);
+        results.reference = Some(self.reference.clone());
+        results
+    }
+}
+
+/// The directory of the base's run below the run's own.
+pub(super) fn directory(run: &Utf8Path) -> Utf8PathBuf {
+    run.join(BASELINE_DIR)
+}
+
+/// The base revision, ready to run.
+pub(super) struct Measured {
+    pub(super) base: Base,
+    pub(super) arm: Arm,
+}
+
+/// The base revision with what is to be run of it, before anything is written.
+pub(super) struct Prepared {
+    base: Base,
+    plan: RunPlan,
+    /// Whether there is room for both revisions at once.
+    pub(super) at_once: bool,
+}
+
+impl Prepared {
+    /// Checks out the base and gives it its share of the places. `None` where it has none of the pairs, or there are none.
+    pub(super) fn new(
+        suite: &Suite,
+        reference: Option<&str>,
+        plan: &mut RunPlan,
+        run_id: &str,
+        context: &Context,
+    ) -> Result<Option<Self>, Failure> {
+        if plan.pairs.is_empty() {
+            return Ok(None);
+        }
+        let base = Base::check_out(suite, reference, run_id, context)?;
+        let prepared = base.plan(suite, plan)?.map(|mut of_base| {
+            let at_once = share(plan, &mut of_base, suite.most_at_once());
+            Self {
+                base,
+                plan: of_base,
+                at_once,
+            }
+        });
+        Ok(prepared)
+    }
+
+    /// Makes its engine and its directory below the run's own.
+    pub(super) fn arm(self, common: &Common<'_>, output: &Output) -> Result<Measured, Failure> {
+        let place = Place {
+            name: "baseline ",
+            root: self.base.root(),
+            run_id: format!("{}-baseline", output.run_id),
+            directory: directory(&output.directory),
+            overwrite: false,
+        };
+        let arm = Arm::new(common, place, self.plan)?;
+        Ok(Measured { base: self.base, arm })
+    }
+}
