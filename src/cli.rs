@@ -1,5 +1,6 @@
 //! The commands: the only module that reads the environment, wires the others together, and prints.
 
+mod action;
 mod arguments;
 mod arms;
 mod baseline;
@@ -8,6 +9,7 @@ mod compare;
 mod conclude;
 mod confirm;
 mod context;
+mod execution;
 mod job;
 mod measure;
 mod output;
@@ -23,6 +25,7 @@ use std::io::Write as _;
 
 use clap::Parser as _;
 
+use crate::github::log;
 use crate::model::layout::SUMMARY_FILE;
 use crate::model::{ExitCode, Summary, with_causes};
 use crate::report;
@@ -67,11 +70,7 @@ pub fn run() -> ExitCode {
     match done {
         Ok(exit) => exit,
         Err(failure) => {
-            let _ = writeln!(
-                std::io::stderr(),
-                "error: {}",
-                with_causes(failure.error.as_ref())
-            );
+            tell(&format!("error: {}", with_causes(failure.error.as_ref())));
             failure.exit
         }
     }
@@ -84,6 +83,9 @@ fn dispatch(arguments: Arguments, context: &Context) -> Result<ExitCode, Failure
         Subcommand::Compare(arguments) => compare::compare(&arguments, context),
         Subcommand::Calibrate(arguments) => calibrate::calibrate(&arguments, context),
         Subcommand::Report(arguments) => render::report(&arguments, context),
+        Subcommand::Action => Ok(action::action(context)),
+        Subcommand::Comment(arguments) => action::comment(&arguments.directory, context),
+        Subcommand::Cleanup(arguments) => action::cleanup(&arguments.directory, context),
         Subcommand::Schema(arguments) => schema::schema(&arguments),
     }
 }
@@ -105,12 +107,15 @@ fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// The report beside the summary.
+const REPORT_FILE: &str = "report.md";
+
 /// Writes the documents of a whole run; what cannot be written is said. Gives whether all were.
 fn keep(directory: &RunDir, summary: &Summary) -> Result<bool, Failure> {
     let mut all = true;
     let documents = [
         (SUMMARY_FILE, json(summary)?),
-        ("report.md", report::markdown(summary, usize::MAX)),
+        (REPORT_FILE, report::markdown(summary, usize::MAX)),
     ];
     for (name, text) in documents {
         if let Err(error) = directory.write(name, &text) {
@@ -121,8 +126,9 @@ fn keep(directory: &RunDir, summary: &Summary) -> Result<bool, Failure> {
     Ok(all)
 }
 
-/// Tells something besides the result.
+/// Tells something besides the result. Nothing in it commands a terminal or the runner of a workflow.
 fn tell(text: &str) {
+    let lines = text.lines().map(|line| log::line(&report::plain(line)) + "\n");
     // Nobody is left to tell where standard error is gone.
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = std::io::stderr().write_all(lines.collect::<String>().as_bytes());
 }

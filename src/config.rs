@@ -70,6 +70,11 @@ pub fn schema() -> serde_json::Value {
         .to_value()
 }
 
+/// Whether a text can be a suite's name.
+pub fn is_suite_name(text: &str) -> bool {
+    value::read::<value::SuiteName>(text).is_ok()
+}
+
 fn parse<'a>(source: &Source<'a>) -> Result<(Parsed, Origin<'a>), ConfigError> {
     let origin = Origin::of(source)?;
     let node = yaml::parse(origin.text).map_err(|unreadable| origin.unreadable(&unreadable))?;
@@ -355,6 +360,22 @@ impl Default for CompareConfig {
 pub struct ReportConfig {
     /// A label for the breakdown; experiments always have one.
     pub group_by: Option<String>,
+    /// When the action keeps a comment on the pull request.
+    pub comment: CommentMode,
+}
+
+/// `report.comment`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CommentMode {
+    /// For every run, from its start.
+    #[default]
+    Always,
+    /// When a verdict changed.
+    Changes,
+    /// When a gate failed, or some pair has no result.
+    Failures,
+    /// For none.
+    Never,
 }
 
 #[cfg(test)]

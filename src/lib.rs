@@ -39,6 +39,8 @@ pub mod results;
 pub mod sandbox;
 pub mod store;
 
+pub mod github;
+
 pub mod runner;
 
 pub mod cli;

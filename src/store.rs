@@ -20,6 +20,8 @@ use journal::Journal;
 
 pub use journal::replay;
 
+/// There as long as a comment goes on that this run has begun.
+pub const COMMENT_FILE: &str = "comment.json";
 /// The names of sandboxes, each written before it is created.
 const SANDBOXES_FILE: &str = "sandboxes.jsonl";
 /// An attempt's record.
@@ -284,10 +286,11 @@ fn make_room(path: &Utf8Path, overwrite: bool) -> Result<(), StoreError> {
 
 /// The entries of a directory that a run made.
 fn run_entries(path: &Utf8Path) -> Result<Vec<Utf8PathBuf>, StoreError> {
-    const NAMES: [&str; 8] = [
+    const NAMES: [&str; 9] = [
         SUMMARY_FILE,
         JOURNAL_FILE,
         SANDBOXES_FILE,
+        COMMENT_FILE,
         "attempts",
         "report.md",
         "report.html",

@@ -37,6 +37,7 @@ pub fn summarize(run: &Run) -> Summary {
         config_hash: plan.config_hash.clone(),
         concurrency_reason: plan.concurrency.reason.clone(),
         selection: plan.selection,
+        url: None,
     };
     Summary {
         schema: SUMMARY_SCHEMA.to_owned(),

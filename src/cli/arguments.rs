@@ -28,6 +28,13 @@ pub(super) enum Subcommand {
     Calibrate(CalibrateArguments),
     /// Render a run directory again
     Report(ReportArguments),
+    /// Do what a step of a GitHub workflow asks for (what action.yml calls)
+    #[command(after_help = EXIT_CODES)]
+    Action,
+    /// Post or update the comment of a run, in a workflow that follows the run's own
+    Comment(DirectoryArguments),
+    /// Finish what a run that died has left behind: its comment
+    Cleanup(DirectoryArguments),
     /// Print the JSON Schema of a document
     Schema(SchemaArguments),
 }
@@ -42,7 +49,7 @@ Exit codes:
   130  cancelled";
 
 /// What to run.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct SelectionArguments {
     /// The configuration [default: evalwave.yml, then .github/evalwave.yml]
     #[arg(short, long, value_name = "FILE")]
@@ -210,6 +217,13 @@ pub(super) struct ReportArguments {
     /// How to render it
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: ComparisonFormat,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DirectoryArguments {
+    /// The run directory
+    #[arg(value_name = "DIR")]
+    pub(super) directory: Utf8PathBuf,
 }
 
 /// A document with a schema.

@@ -3,23 +3,21 @@
 
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
+use super::Failure;
 use super::context::Context;
+use super::execution;
 use super::job::{self, Means};
 use super::progress::Progress;
 use super::recorder::Recording;
 use super::sources::Suite;
-use super::{Failure, tell};
-use crate::config::{Config, SandboxConfig};
 use crate::model::{Concurrency, Run, RunPlan};
 use crate::plan;
 use crate::runner::{self, Job};
 use crate::sandbox::Backend;
-use crate::sandbox::local::{LocalBackend, LocalOptions};
 use crate::store::RunDir;
 
 /// Where an arm's files come from and go.
@@ -64,7 +62,7 @@ impl Arm {
             place.run_id,
             common.started_at,
         )?;
-        let backend = backend(config, &job, common.context)?;
+        let backend = execution::backend(config, &job, common.context)?;
         let directory = RunDir::create(&place.directory, place.overwrite, &job.plan, &config.attempt)?;
         let progress = Progress::new(place.name, job.plan.attempts());
         let recording = Arc::new(Recording::new(directory, progress));
@@ -74,20 +72,6 @@ impl Arm {
             recording,
         })
     }
-}
-
-fn backend(config: &Config, job: &Job, context: &Context) -> Result<Arc<dyn Backend>, Failure> {
-    let SandboxConfig::Local(local) = &config.sandbox;
-    let options = LocalOptions {
-        run_id: job.run_id.clone(),
-        temporary: context.temp_dir.clone(),
-        program: context.program.clone(),
-        path: context.environment.get("PATH").cloned(),
-        home: context.environment.get("HOME").map(Utf8PathBuf::from),
-        lang: context.environment.get("LANG").cloned(),
-        system: context.system_variables(),
-    };
-    Ok(Arc::new(LocalBackend::new(local, options, &job.workspace.root)?))
 }
 
 /// Gives two plans one number of places between them; without a limit, or with room for both, each keeps its own.
@@ -132,12 +116,8 @@ pub(super) struct Driver {
 
 impl Driver {
     pub(super) fn new() -> Result<Self, Failure> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .context("cannot start the asynchronous runtime")?;
         Ok(Self {
-            runtime,
+            runtime: execution::runtime()?,
             cancel: CancellationToken::new(),
         })
     }
@@ -154,7 +134,7 @@ impl Driver {
             )
         };
         self.runtime.block_on(async {
-            let watching = tokio::spawn(cancel_on_signal(self.cancel.clone()));
+            let watching = tokio::spawn(execution::cancel_on_signal(self.cancel.clone()));
             let runs = if at_once {
                 futures::future::join_all(arms.iter().map(run)).await
             } else {
@@ -168,27 +148,4 @@ impl Driver {
             runs
         })
     }
-}
-
-async fn cancel_on_signal(cancel: CancellationToken) {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let (Ok(mut interrupt), Ok(mut terminate)) =
-            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-        else {
-            tell("warning: signals cannot be watched: an interrupt will lose what runs");
-            return;
-        };
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    }
-    #[cfg(not(unix))]
-    if tokio::signal::ctrl_c().await.is_err() {
-        return;
-    }
-    tell("cancelling: nothing more starts, what runs is stopped");
-    cancel.cancel();
 }

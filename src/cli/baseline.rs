@@ -3,7 +3,6 @@
 use anyhow::Context as _;
 
 use super::Failure;
-use super::arguments::RunArguments;
 use super::context::Context;
 use super::sources::{Suite, read_results};
 use crate::config::BaselineConfig;
@@ -16,25 +15,24 @@ pub(super) enum Baseline {
     /// The base revision runs beside this one: this reference, or the one that it was branched off from.
     Measure(Option<String>),
     /// There is none, and why.
-    None(&'static str),
+    None(String),
 }
 
 impl Baseline {
     /// Reads it before the run, so that a broken baseline costs nothing.
-    pub(super) fn read(suite: &Suite, arguments: &RunArguments, context: &Context) -> Result<Self, Failure> {
+    /// `named` says that its sources come from the command line.
+    pub(super) fn read(suite: &Suite, named: bool, context: &Context) -> Result<Self, Failure> {
         let sources = match &suite.config.baseline {
-            BaselineConfig::None => return Ok(Self::None("no baseline was asked for")),
+            BaselineConfig::None => return Ok(Self::None("no baseline was asked for".to_owned())),
             BaselineConfig::Auto => {
-                return Ok(Self::None("no baseline: name one with `baseline` or --baseline"));
+                let why = "no baseline: name one with `baseline` or --baseline";
+                return Ok(Self::None(why.to_owned()));
             }
             BaselineConfig::Measure(reference) => return Ok(Self::Measure(reference.clone())),
             BaselineConfig::Sources(sources) => sources,
         };
         // A path in a flag starts where the user is, one in the file where the file is.
-        let directory = match &arguments.baseline {
-            Some(flag) if !flag.trim().is_empty() => &context.current_dir,
-            _ => &suite.root,
-        };
+        let directory = if named { &context.current_dir } else { &suite.root };
         // Attempts that are known one by one are decided as this run's are.
         let policy = Some(suite.config.policy);
         let results = read_results(sources, directory, policy).context("cannot read the baseline")?;

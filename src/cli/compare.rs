@@ -1,6 +1,6 @@
 //! `evalwave compare`.
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 
 use super::arguments::{CompareArguments, ComparisonFormat};
 use super::context::{self, Context};
@@ -9,9 +9,10 @@ use super::{Failure, conclude, json, print, tell};
 use crate::aggregate::{self, Facts};
 use crate::compare::gates::GateFacts;
 use crate::compare::{self, Criteria};
-use crate::config;
 use crate::config::settings::{self, Given};
-use crate::model::ExitCode;
+use crate::config::{self, ComparisonConfig};
+use crate::model::summary::GateResult;
+use crate::model::{Comparison, ExitCode};
 use crate::report;
 
 pub(super) fn compare(arguments: &CompareArguments, context: &Context) -> Result<ExitCode, Failure> {
@@ -37,34 +38,57 @@ pub(super) fn compare(arguments: &CompareArguments, context: &Context) -> Result
         )
         .into());
     }
+    let compared = between(&arguments.baseline, &arguments.current, &config, context)?;
+    let comparison = &compared.comparison;
+    print(&match arguments.format {
+        ComparisonFormat::Text => report::comparison_text(comparison),
+        ComparisonFormat::Markdown => report::comparison_markdown(comparison, usize::MAX),
+        ComparisonFormat::Json => json(comparison)?,
+    })?;
+    for gate in compared.gates.iter().filter(|gate| gate.failed) {
+        tell(&format!("gate `{}` failed: {}", gate.gate, gate.why));
+    }
+    Ok(compared.exit)
+}
+
+/// What comes of comparing two sets of results.
+pub(super) struct Compared {
+    pub(super) comparison: Comparison,
+    pub(super) gates: Vec<GateResult>,
+    pub(super) exit: ExitCode,
+}
+
+/// Reads both sides and compares them; relative paths start where the user is.
+pub(super) fn between(
+    baseline: &[String],
+    current: &[String],
+    config: &ComparisonConfig,
+    context: &Context,
+) -> Result<Compared, Failure> {
     let read = |sources: &[String]| read_results(sources, &context.current_dir, config.policy);
-    let baseline = read(&arguments.baseline)?;
-    let current = read(&arguments.current)?;
+    let baseline = read(baseline)?;
+    let current = read(current)?;
     let now = context::now();
     let criteria = Criteria {
         options: conclude::options(&config.compare, &config.report, now),
         known: conclude::known(&config.history, &config.flaky, config.policy, now, context)?,
-        fail_on: config.fail_on,
-        gates: config.gates,
+        fail_on: config.fail_on.clone(),
+        gates: config.gates.clone(),
     };
     let found = compare::assess(Some(&baseline), &current, &criteria);
-    if let Some(comparison) = &found.comparison {
-        print(&match arguments.format {
-            ComparisonFormat::Text => report::comparison_text(comparison),
-            ComparisonFormat::Markdown => report::comparison_markdown(comparison, usize::MAX),
-            ComparisonFormat::Json => json(comparison)?,
-        })?;
-    }
+    let comparison = found.comparison.context("nothing was compared")?;
     let facts = GateFacts::of_results(&current);
-    for gate in found.gates.iter().filter(|gate| gate.failed) {
-        tell(&format!("gate `{}` failed: {}", gate.gate, gate.why));
-    }
+    let gates = found.gates;
     let (_, exit) = aggregate::conclude(Facts {
         measured: facts.pass_rate().is_some(),
         complete: facts.without_verdict.is_empty(),
         cancelled: false,
         skipped: false,
-        gates: &found.gates,
+        gates: &gates,
     });
-    Ok(exit)
+    Ok(Compared {
+        comparison,
+        gates,
+        exit,
+    })
 }

@@ -8,11 +8,15 @@ use anyhow::Context as _;
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 
+use crate::config::settings;
+
 /// The process's surroundings.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Context {
     /// Its environment; variables that are not UTF-8 are left out.
     pub(super) environment: BTreeMap<String, String>,
+    /// The inputs of the action; none but in the action.
+    pub(super) inputs: Vec<(String, String)>,
     /// Where relative paths start.
     pub(super) current_dir: Utf8PathBuf,
     /// Where passing files go.
@@ -47,10 +51,19 @@ impl Context {
         Ok(Self {
             color: !plain && std::io::stdout().is_terminal(),
             environment,
+            inputs: Vec::new(),
             current_dir,
             temp_dir,
             program,
         })
+    }
+
+    /// The same with the inputs that the environment hands over.
+    pub(super) fn with_inputs(&self) -> Self {
+        Self {
+            inputs: settings::inputs(&self.environment),
+            ..self.clone()
+        }
     }
 
     /// A variable; one that is empty or only white space counts as not set.
@@ -92,7 +105,12 @@ pub(super) fn now() -> Timestamp {
 
 /// A name that no other run has: the time, and eight random digits.
 pub(super) fn new_run_id(now: Timestamp) -> String {
-    // The standard library seeds its hash maps from the system's randomness.
-    let random = std::hash::RandomState::new().build_hasher().finish() as u32;
+    let random = random() as u32;
     format!("{}-{random:08x}", now.strftime("%Y%m%d-%H%M%S"))
+}
+
+/// A number that nobody can guess.
+pub(super) fn random() -> u64 {
+    // The standard library seeds its hash maps from the system's randomness.
+    std::hash::RandomState::new().build_hasher().finish()
 }

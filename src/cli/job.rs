@@ -22,14 +22,20 @@ pub(super) struct Means {
 }
 
 impl Means {
-    /// Gathers it; a missing secret is said before anything is spent.
-    pub(super) fn gather(config: &Config, context: &Context) -> Result<Self, Failure> {
+    /// Gathers it; a missing secret is said before anything is spent. `hidden` is taken out of whatever is kept,
+    /// besides the secrets.
+    pub(super) fn gather(config: &Config, hidden: &[&str], context: &Context) -> Result<Self, Failure> {
         let secrets = secrets(config, context)?;
         let env = config.attempt.env_from.iter();
         let env = env.filter_map(|name| Some((name.clone(), context.environment.get(name)?.clone())));
         Ok(Self {
             env: env.collect(),
-            redactor: Redactor::new(secrets.iter().map(|(_, value)| value.as_str())),
+            redactor: Redactor::new(
+                secrets
+                    .iter()
+                    .map(|(_, value)| value.as_str())
+                    .chain(hidden.iter().copied()),
+            ),
             secrets,
         })
     }
@@ -72,23 +78,27 @@ pub(super) fn job(
     })
 }
 
+/// The secrets that a suite needs and that are not there.
+pub(super) fn missing_secrets(config: &Config, context: &Context) -> Vec<String> {
+    let secrets = config.attempt.secrets.iter();
+    let missing = secrets.filter(|secret| !secret.optional && context.variable(&secret.name).is_none());
+    missing.map(|secret| format!("`{}`", secret.name)).collect()
+}
+
 fn secrets(config: &Config, context: &Context) -> Result<Vec<(String, String)>, Failure> {
     let mut found = Vec::new();
-    let mut missing = Vec::new();
-    for SecretConfig { name, optional } in &config.attempt.secrets {
-        match context.variable(name) {
-            Some(value) => {
-                if value.len() < MIN_SECRET {
-                    tell(&format!(
-                        "warning: the secret `{name}` is shorter than {MIN_SECRET} characters: it cannot be taken out of logs"
-                    ));
-                }
-                found.push((name.clone(), value.to_owned()));
-            }
-            None if *optional => {}
-            None => missing.push(format!("`{name}`")),
+    for SecretConfig { name, .. } in &config.attempt.secrets {
+        let Some(value) = context.variable(name) else {
+            continue;
+        };
+        if value.len() < MIN_SECRET {
+            tell(&format!(
+                "warning: the secret `{name}` is shorter than {MIN_SECRET} characters: it cannot be taken out of logs"
+            ));
         }
+        found.push((name.clone(), value.to_owned()));
     }
+    let missing = missing_secrets(config, context);
     if missing.is_empty() {
         return Ok(found);
     }

@@ -2,7 +2,6 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::arguments::{RunArguments, given};
 use super::context::Context;
 use super::tell;
 use crate::model::with_causes;
@@ -23,9 +22,9 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Where the arguments say, or in a directory of the run's own.
-    pub(super) fn of(arguments: &RunArguments, run_id: String, context: &Context) -> Self {
-        match given(arguments.output_dir.as_deref()) {
+    /// Where it was asked for, or in a directory of the run's own.
+    pub(super) fn of(named: Option<&Utf8Path>, run_id: String, context: &Context) -> Self {
+        match named {
             Some(named) => Self {
                 run_id,
                 directory: context.absolute(named),

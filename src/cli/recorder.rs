@@ -10,19 +10,17 @@ use crate::model::{AttemptId, Event, with_causes};
 use crate::runner::{RecordError, Recorder};
 use crate::store::{RunDir, StoreError};
 
-/// Keeps events and shows them.
-pub(super) struct Recording {
+/// Keeps events in a run directory, and knows whether one was lost.
+pub(super) struct Keeper {
     pub(super) directory: RunDir,
-    progress: Progress,
     lost: AtomicBool,
 }
 
-impl Recording {
+impl Keeper {
     /// Nothing has happened yet.
-    pub(super) fn new(directory: RunDir, progress: Progress) -> Self {
+    pub(super) fn new(directory: RunDir) -> Self {
         Self {
             directory,
-            progress,
             lost: AtomicBool::new(false),
         }
     }
@@ -38,7 +36,7 @@ fn record_error(error: StoreError) -> RecordError {
 }
 
 #[async_trait]
-impl Recorder for Recording {
+impl Recorder for Keeper {
     async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, RecordError> {
         self.directory
             .open_try(attempt, try_number)
@@ -47,11 +45,38 @@ impl Recorder for Recording {
     }
 
     async fn record(&self, event: &Event) -> Result<(), RecordError> {
-        self.progress.show(event);
         let recorded = self.directory.record(event).await;
         if recorded.is_err() {
             self.lost.store(true, Ordering::Relaxed);
         }
         recorded.map_err(record_error)
+    }
+}
+
+/// Keeps events and shows them.
+pub(super) struct Recording {
+    pub(super) keeper: Keeper,
+    progress: Progress,
+}
+
+impl Recording {
+    /// Nothing has happened yet.
+    pub(super) fn new(directory: RunDir, progress: Progress) -> Self {
+        Self {
+            keeper: Keeper::new(directory),
+            progress,
+        }
+    }
+}
+
+#[async_trait]
+impl Recorder for Recording {
+    async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, RecordError> {
+        self.keeper.open_try(attempt, try_number).await
+    }
+
+    async fn record(&self, event: &Event) -> Result<(), RecordError> {
+        self.progress.show(event);
+        self.keeper.record(event).await
     }
 }

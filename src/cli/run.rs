@@ -1,6 +1,6 @@
 //! `evalwave run`.
 
-use super::arguments::{RunArguments, TextOrJson};
+use super::arguments::{RunArguments, TextOrJson, given};
 use super::arms::{Arm, Common, Driver, Place};
 use super::baseline::Baseline;
 use super::conclude::{self, Judging};
@@ -10,10 +10,10 @@ use super::job::Means;
 use super::measure::Prepared;
 use super::output::Output;
 use super::sources::Suite;
-use super::{Failure, json, keep, print, tell};
+use super::{Failure, execution, json, keep, print, tell};
 use crate::aggregate;
 use crate::config::settings;
-use crate::model::{ExitCode, RunPlan, with_causes};
+use crate::model::{ExitCode, with_causes};
 use crate::report;
 use crate::sandbox::local::harden_self;
 
@@ -40,9 +40,13 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
         started_at,
         context,
     )?;
-    let mut baseline = Baseline::read(&suite, arguments, context)?;
-    let output = Output::of(arguments, context::new_run_id(started_at), context);
-    let means = Means::gather(config, context)?;
+    let mut baseline = Baseline::read(&suite, given(arguments.baseline.as_deref()).is_some(), context)?;
+    let output = Output::of(
+        given(arguments.output_dir.as_deref()),
+        context::new_run_id(started_at),
+        context,
+    );
+    let means = Means::gather(config, &[], context)?;
     let leave_out = output.roots();
     let common = Common {
         suite: &suite,
@@ -59,7 +63,7 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
         _ => None,
     };
     if base.is_none() && matches!(baseline, Baseline::Measure(_)) {
-        baseline = Baseline::None("no baseline: the base revision has none of these pairs");
+        baseline = Baseline::None("no baseline: the base revision has none of these pairs".to_owned());
     }
     let at_once = base.as_ref().is_none_or(|base| base.at_once);
 
@@ -75,7 +79,7 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
     let measured = base.map(|base| base.arm(&common, &output)).transpose()?;
     output.point_latest();
     if head.job.plan.concurrency.bounded {
-        tell(&format!("notice: {}", bounded(&head.job.plan)));
+        tell(&format!("notice: {}", execution::bounded(&head.job.plan)));
     }
 
     let driver = Driver::new()?;
@@ -94,14 +98,14 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
         known,
     };
     if run.plan.concurrency.bounded {
-        judging.summary.notices.push(bounded(&run.plan));
+        judging.summary.notices.push(execution::bounded(&run.plan));
     }
     match (baseline, &measured, base_run) {
         (Baseline::Known(baseline), ..) => judging.baseline = Some(baseline),
-        (Baseline::None(why), ..) => judging.summary.notices.push(why.to_owned()),
+        (Baseline::None(why), ..) => judging.summary.notices.push(why),
         (Baseline::Measure(_), Some(measured), Some(run)) => {
             let summary = aggregate::summarize(&run);
-            keep(&measured.arm.recording.directory, &summary)?;
+            keep(&measured.arm.recording.keeper.directory, &summary)?;
             judging.baseline = Some(measured.base.results(&summary));
         }
         (Baseline::Measure(_), ..) => {}
@@ -121,7 +125,7 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
         run.cancelled || fresh.cancelled,
         arguments.selection.is_skipped(&run.plan),
     );
-    let kept = keep(&head.recording.directory, &summary)?;
+    let kept = keep(&head.recording.keeper.directory, &summary)?;
     let printed = print(&match arguments.format {
         TextOrJson::Text => report::text(&summary, context.color),
         TextOrJson::Json => json(&summary)?,
@@ -130,18 +134,9 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
         tell(&format!("warning: {}", with_causes(failure.error.as_ref())));
     }
     tell(&format!("results in {}", output.shown));
-    let lost = !kept || fresh.lost || arms.iter().any(|arm| arm.recording.has_lost());
+    let lost = !kept || fresh.lost || arms.iter().any(|arm| arm.recording.keeper.has_lost());
     if lost {
         tell("error: not everything of this run could be written: its directory is incomplete");
     }
-    // What was run has to be known to be a success.
-    Ok(match exit {
-        ExitCode::Success if lost || printed.is_err() => ExitCode::Incomplete,
-        exit => exit,
-    })
-}
-
-/// What bounds the concurrency below what was asked for.
-fn bounded(plan: &RunPlan) -> String {
-    format!("concurrency {}", plan.concurrency.reason)
+    Ok(execution::exit_with(exit, lost || printed.is_err()))
 }

@@ -176,7 +176,14 @@ fn settings_given(
     ];
     let flags = flags.iter().chain(more);
     let flags = flags.filter_map(|(setting, value)| Some((setting.flag?.to_owned(), (*value)?.to_owned())));
-    Given::new(flags, [], context.environment.clone())
+    let inputs = context.inputs.iter().map(|(name, value)| {
+        let value = match Some(name.as_str()) == settings::PAIRS.input && !value.trim().is_empty() {
+            true => context.absolute(Utf8Path::new(value.trim())).into_string(),
+            false => value.clone(),
+        };
+        (name.clone(), value)
+    });
+    Given::new(flags, inputs, context.environment.clone())
 }
 
 /// The configuration's path, and its name as the user knows it.
@@ -195,10 +202,15 @@ fn find_config(named: Option<&Utf8Path>, context: &Context) -> Result<(Utf8PathB
     match found {
         Some(name) => Ok((context.absolute(name), name.to_owned())),
         None => Err(anyhow!(
-            "cannot find a configuration: neither `{}` nor `{}` is in `{}`\nwrite one, or name it with --config",
+            "cannot find a configuration: neither `{}` nor `{}` is in `{}`\nwrite one, or name it{}",
             CONFIG_FILES[0],
             CONFIG_FILES[1],
-            context.current_dir
+            context.current_dir,
+            if context.inputs.is_empty() {
+                " with --config"
+            } else {
+                " with the input `config`"
+            }
         )
         .into()),
     }

@@ -296,8 +296,7 @@ pub(super) struct Report {
     /// A label for the breakdown; experiments always have one.
     pub(super) group_by: Option<LabelName>,
     /// When the action keeps a comment on the pull request. Default: `always`.
-    #[expect(dead_code, reason = "only the action comments")]
-    comment: Option<Comment>,
+    pub(super) comment: Option<Comment>,
 }
 
 /// When there is a comment.

@@ -9,13 +9,13 @@ mod unbuilt;
 use super::check::{check_gates, check_history, check_sources};
 use super::error::{ConfigError, Origin};
 use super::file::sandbox::{Home, Kind, Landlock, Local, Network, Sandbox, Workspace};
-use super::file::{Compare, Concurrency, Confirm, File, Flaky, LabelGate, Parsed, Retry, Runs};
+use super::file::{Comment, Compare, Concurrency, Confirm, File, Flaky, LabelGate, Parsed, Retry, Runs};
 use super::problem::{KeyPath, Problem};
 use super::settings::{self, Found, Given, Level};
 use super::value::{FromText, GateText, LabelName, OneWave, SourceText};
 use super::{
-    BaselineConfig, CompareConfig, ComparisonConfig, Config, FlakyConfig, HistoryConfig, HomeMode,
-    LabelGates, LandlockMode, LocalConfig, NetworkMode, ReportConfig, RetryConfig, SandboxConfig,
+    BaselineConfig, CommentMode, CompareConfig, ComparisonConfig, Config, FlakyConfig, HistoryConfig,
+    HomeMode, LabelGates, LandlockMode, LocalConfig, NetworkMode, ReportConfig, RetryConfig, SandboxConfig,
     WantedConcurrency, WorkspaceMode,
 };
 use crate::model::{Gate, Policy, Produces, Strategy};
@@ -57,8 +57,6 @@ pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<C
         sandbox: sandbox.as_ref(),
         kind,
         mode: &mode,
-        baseline: &baseline,
-        history: &history,
         origin,
         given,
     })?;
@@ -111,7 +109,6 @@ pub(super) fn comparison(
         report: report(file, given)?,
         baseline,
     };
-    unbuilt::refuse_in_comparison(parsed, &settled.baseline, &settled.history, given)?;
     Ok(settled)
 }
 
@@ -260,11 +257,19 @@ fn fail_on(file: Option<&File>, given: &Given) -> Result<Vec<Gate>, ConfigError>
 }
 
 fn report(file: Option<&File>, given: &Given) -> Result<ReportConfig, ConfigError> {
-    let written = file
-        .and_then(|file| file.report.as_ref())
-        .and_then(|report| report.group_by.clone());
+    let written = file.and_then(|file| file.report.as_ref());
+    let group_by = written.and_then(|report| report.group_by.clone());
+    let comment = written
+        .and_then(|report| report.comment)
+        .map(|comment| match comment {
+            Comment::Always => CommentMode::Always,
+            Comment::Changes => CommentMode::Changes,
+            Comment::Failures => CommentMode::Failures,
+            Comment::Never => CommentMode::Never,
+        });
     Ok(ReportConfig {
-        group_by: pick(given, &settings::GROUP_BY, written)?.map(|label: LabelName| label.0),
+        group_by: pick(given, &settings::GROUP_BY, group_by)?.map(|label: LabelName| label.0),
+        comment: pick(given, &settings::COMMENT, comment)?.unwrap_or_default(),
     })
 }
 

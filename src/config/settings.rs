@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::error::{ConfigError, Place};
 use super::problem::quoted;
-use super::value::{FromText, read};
+use super::value::{FromText, Truth, read};
 
 /// A setting that has more than one way in. The highest level that gives it wins; below all of them is its default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +67,53 @@ settings! {
     POLICY: Some("--policy"), None, None, Some("policy");
     /// A label for the breakdown.
     GROUP_BY: Some("--group-by"), None, None, Some("report.group-by");
-    /// The run directory. It is no part of the configuration: see [`Given::text`].
+    /// When the action keeps a comment on the pull request.
+    COMMENT: None, Some("comment"), None, Some("report.comment");
+    // Those below are no part of the configuration: see [`Given::text`].
+    /// The run directory.
     OUTPUT_DIR: Some("--output-dir"), Some("output-dir"), None, None;
+    /// The configuration file.
+    CONFIG: Some("--config"), Some("config"), None, None;
+    /// Only pairs whose files changed: since a commit by flag, since the event's base with a true input.
+    CHANGED: Some("--changed-since"), Some("changed-only"), None, None;
+    /// One of several parts of the suite.
+    SHARD: Some("--shard"), Some("shard"), None, None;
+    /// What the action does.
+    COMMAND: None, Some("command"), None, None;
+    /// The name of the artifact that the run is kept as.
+    ARTIFACT: None, Some("artifact"), None, None;
+    /// For how many days it is kept.
+    RETENTION_DAYS: None, Some("retention-days"), None, None;
+    /// The pull request of an approved run.
+    PULL_REQUEST: None, Some("pull-request"), None, None;
+    /// The commit that was approved.
+    HEAD_SHA: None, Some("head-sha"), None, None;
+    /// What GitHub is asked with.
+    GITHUB_TOKEN: None, Some("github-token"), None, None;
+    /// A binary that is there already.
+    BINARY_PATH: None, Some("binary-path"), None, None;
+    /// The release that is installed.
+    VERSION: None, Some("version"), None, None;
+    /// Where releases are downloaded from.
+    DOWNLOAD_BASE_URL: None, Some("download-base-url"), None, None;
+    /// Whether the binary is built by cargo rather than downloaded.
+    BUILD_FROM_SOURCE: None, Some("build-from-source"), None, None;
+    /// Whether code of another repository may run beside this repository's secrets.
+    ACCEPT_UNTRUSTED: None, Some("i-accept-that-this-runs-untrusted-code"), None, None;
+}
+
+/// The environment variable in which `action.yml` hands an input over: the steps of a composite action have no
+/// `INPUT_` variables of their own.
+pub fn input_variable(input: &str) -> String {
+    format!("EVALWAVE_INPUT_{}", input.to_ascii_uppercase().replace('-', "_"))
+}
+
+/// The inputs that an environment hands over, by name.
+pub fn inputs(environment: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    let names = SETTINGS.iter().filter_map(|setting| setting.input);
+    let values =
+        names.filter_map(|name| Some((name.to_owned(), environment.get(&input_variable(name))?.clone())));
+    values.collect()
 }
 
 /// A way to give a setting outside the file, lowest first.
@@ -127,6 +172,15 @@ impl Given {
     /// A flag that was given several times.
     pub fn text(&self, setting: &Setting) -> Result<Option<&str>, ConfigError> {
         self.find(setting).map(|found| found.one()).transpose()
+    }
+
+    /// Whether a setting that is true or false is true; without a value it is false.
+    ///
+    /// # Errors
+    /// A text that is neither.
+    pub fn truth(&self, setting: &Setting) -> Result<bool, ConfigError> {
+        let found = self.find(setting).map(Found::read::<Truth>).transpose()?;
+        Ok(found.is_some_and(|Truth(truth)| truth))
     }
 
     /// The values from the highest level that gives a setting.

@@ -14,7 +14,7 @@ use serde::de::{self, Unexpected, Visitor};
 
 use super::problem::quoted;
 
-pub(super) use choice::{GateText, OneWave};
+pub(super) use choice::{GateText, OneWave, Truth};
 pub(super) use measure::{Day, Percent, Points, Seconds, Size, Span};
 pub(super) use number::{Amount, Confidence, ExitStatus, Ratio, Version, Whole};
 pub(super) use path::{

@@ -93,7 +93,7 @@ impl ResultSet {
             reference: None,
             started_at: Some(run.started_at),
             wall_seconds: Some(run.wall_seconds),
-            run_url: None,
+            run_url: run.url.clone(),
             selection: Some(run.selection),
             pairs: summary.pairs.iter().map(PairResult::of_summary).collect(),
         }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::attempt::AttemptRecord;
 use super::event::Event;
 use super::id::PairId;
-use super::plan::RunPlan;
+use super::plan::{PlannedPair, RunPlan};
 
 /// A run, as far as it has gone.
 #[derive(Clone, Debug)]
@@ -101,6 +101,12 @@ impl Run {
                 self.notices.clone_from(notices);
             }
         }
+    }
+
+    /// What a pair's attempts came to so far, with what was planned of it.
+    pub fn pair(&self, id: &PairId) -> Option<(&PlannedPair, &PairRun)> {
+        let at = *self.positions.get(id)?;
+        Some((self.plan.pairs.get(at)?, self.pairs.get(at)?))
     }
 
     fn pair_mut(&mut self, id: &PairId) -> Option<&mut PairRun> {

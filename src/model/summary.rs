@@ -103,6 +103,9 @@ pub struct RunFacts {
     pub concurrency_reason: String,
     /// How much of the suite was run.
     pub selection: Selection,
+    /// The page of the workflow run that it was a part of.
+    #[serde(default)]
+    pub url: Option<String>,
 }
 
 /// Counts of attempts.

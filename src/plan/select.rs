@@ -112,6 +112,12 @@ impl FromStr for Shard {
     }
 }
 
+impl std::fmt::Display for Shard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.index, self.count)
+    }
+}
+
 impl Shard {
     /// Whether the pair at this position, from 0, is in it. Parts take turns, so that neighbours, which are often
     /// alike in time, are spread.

@@ -90,7 +90,10 @@ fn config(command: &str) -> Config {
         flaky: Vec::new(),
         fail_on: Vec::new(),
         compare: CompareConfig::default(),
-        report: ReportConfig { group_by: None },
+        report: ReportConfig {
+            group_by: None,
+            comment: crate::config::CommentMode::Never,
+        },
     }
 }
 

@@ -168,10 +168,40 @@ pub(super) fn of_summary(summary: &Summary) -> View {
         headline: headline::of_summary(summary, comparison),
         counts: headline::counts(summary, comparison),
         sentences: comparison.map_or_else(Vec::new, sentences::of),
-        provenance: headline::provenance(summary.run.commit.as_deref(), comparison),
+        provenance: headline::provenance(&summary.run, comparison),
         table: table::of_summary(summary, comparison),
         sections,
         footer: footer(summary, comparison),
+    }
+}
+
+/// A run that goes on: what has ended so far is no result yet.
+pub(super) fn of_running(summary: &Summary) -> View {
+    let row = |name: &str, value: String| vec![Line::own(name), Line::own(value)];
+    let attempts = &summary.totals.attempts;
+    let ended = attempts.planned.saturating_sub(attempts.cancelled);
+    View {
+        tone: Tone::Neutral,
+        headline: Line::own(format!(
+            "running, {ended} of {} attempts have ended",
+            attempts.planned
+        )),
+        counts: Line::own("the result takes this comment's place when the run has ended"),
+        sentences: Vec::new(),
+        provenance: headline::provenance(&summary.run, None),
+        table: Table {
+            columns: vec!["", "so far"],
+            rows: vec![
+                row("attempts passed", attempts.passed.to_string()),
+                row(
+                    "failed or timed out",
+                    (attempts.failed + attempts.timed_out).to_string(),
+                ),
+                row("errored", attempts.errored.to_string()),
+            ],
+        },
+        sections: Vec::new(),
+        footer: footer(summary, None),
     }
 }
 
@@ -187,7 +217,7 @@ pub(super) fn of_comparison(comparison: &Comparison) -> View {
         headline: headline::of_comparison(comparison),
         counts: headline::comparison_counts(comparison, None),
         sentences: sentences::of(comparison),
-        provenance: headline::provenance(comparison.current.commit.as_deref(), Some(comparison)),
+        provenance: headline::comparison_provenance(comparison),
         table: table::of_comparison(comparison),
         sections,
         footer: Line::own(SCREEN),

@@ -35,7 +35,7 @@ pub enum Problem {
     #[error("it names no results")]
     NoSource,
     /// It can only be reached on GitHub.
-    #[error("sources on GitHub are not built in yet")]
+    #[error("only the action, on GitHub, can reach it")]
     OnGitHub,
     /// Nothing is there.
     #[error("there is no such file or directory")]

@@ -345,7 +345,7 @@ fn sources_that_are_not_ours_to_read_say_so() {
         assert!(
             fixture
                 .problem(source)
-                .ends_with("sources on GitHub are not built in yet")
+                .ends_with("only the action, on GitHub, can reach it")
         );
     }
     assert!(fixture.problem("none").ends_with("it names no results"));

@@ -6,7 +6,9 @@
     reason = "a test that cannot go on fails"
 )]
 
+mod action;
 mod docs;
+mod github;
 mod hostile;
 mod judged;
 mod layers;

@@ -1,5 +1,7 @@
 //! What the integration tests share: the repository, the real binary in a scrubbed environment, and suites to run.
 
+pub(crate) mod github;
+
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
 use camino::{Utf8Path, Utf8PathBuf};

@@ -2,12 +2,11 @@
 
 use super::Mode;
 use crate::config::error::{ConfigError, Origin};
+use crate::config::file::File;
 use crate::config::file::attempt::ResultFormat;
 use crate::config::file::sandbox::{Kind, Sandbox};
-use crate::config::file::{File, Parsed};
 use crate::config::problem::KeyPath;
 use crate::config::settings::{self, Given, Setting};
-use crate::config::{BaselineConfig, HistoryConfig};
 use crate::model::Strategy;
 
 /// What was asked for.
@@ -17,8 +16,6 @@ pub(super) struct Asked<'a> {
     /// The kind that was given outside the file.
     pub(super) kind: Option<Kind>,
     pub(super) mode: &'a Mode<'a>,
-    pub(super) baseline: &'a BaselineConfig,
-    pub(super) history: &'a HistoryConfig,
     pub(super) origin: Origin<'a>,
     pub(super) given: &'a Given,
 }
@@ -60,61 +57,7 @@ pub(super) fn refuse(asked: &Asked<'_>) -> Result<(), ConfigError> {
             return key("budget.cost", None);
         }
     }
-    refuse_history(asked.history, given)?;
-    refuse_baseline(asked.baseline, Some((file, *origin)), given)
-}
-
-/// The same for a comparison of results that exist already.
-pub(super) fn refuse_in_comparison(
-    parsed: Option<&(Parsed, Origin<'_>)>,
-    baseline: &BaselineConfig,
-    history: &HistoryConfig,
-    given: &Given,
-) -> Result<(), ConfigError> {
-    refuse_history(history, given)?;
-    refuse_baseline(
-        baseline,
-        parsed.map(|(parsed, origin)| (&parsed.file, *origin)),
-        given,
-    )
-}
-
-fn refuse_history(history: &HistoryConfig, given: &Given) -> Result<(), ConfigError> {
-    if history.sources.iter().any(|source| to_come(source)) {
-        refuse_given(given, &settings::HISTORY)?;
-    }
     Ok(())
-}
-
-fn refuse_baseline(
-    baseline: &BaselineConfig,
-    file: Option<(&File, Origin<'_>)>,
-    given: &Given,
-) -> Result<(), ConfigError> {
-    let BaselineConfig::Sources(sources) = baseline else {
-        return Ok(());
-    };
-    let Some(at) = sources.iter().position(|source| to_come(source)) else {
-        return Ok(());
-    };
-    refuse_given(given, &settings::BASELINE)?;
-    match file {
-        Some((file, origin)) => {
-            let listed = file.baseline.as_ref().is_some_and(|sources| sources.0.len() > 1);
-            let path = KeyPath::of("baseline");
-            let path = if listed { path.index(at) } else { path };
-            Err(origin.not_built_in(&path, Some(&sources[at])))
-        }
-        None => Ok(()),
-    }
-}
-
-/// Sources that only GitHub could give.
-fn to_come(source: &str) -> bool {
-    source == "latest-release"
-        || ["artifact:", "run:", "ref:"]
-            .iter()
-            .any(|kind| source.starts_with(kind))
 }
 
 fn format_to_come(format: ResultFormat) -> Option<&'static str> {

@@ -163,14 +163,6 @@ fn what_is_not_built_in_is_told_as_it_was_given() {
             given(&[], &[("revision", "abc")], &[]),
             "input `revision: abc` is not built in yet",
         ),
-        (
-            given(&[("--history", "run:17")], &[], &[]),
-            "`--history run:17` is not built in yet",
-        ),
-        (
-            given(&[], &[("baseline", "artifact:evals")], &[]),
-            "input `baseline: artifact:evals` is not built in yet",
-        ),
     ];
     for (given, expected) in cases {
         assert_eq!(message(LEAST, &given), expected);

@@ -2,6 +2,7 @@
 
 use super::measure::hundredths;
 use super::{FromText, Refusal, in_file};
+use crate::config::CommentMode;
 use crate::config::problem::not_among;
 use crate::model::{Gate, Policy, Strategy};
 
@@ -12,6 +13,10 @@ pub(in crate::config) struct GateText(pub(in crate::config) Gate);
 /// `parallel-attempts`: whether all attempts run at once, in one wave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::config) struct OneWave(pub(in crate::config) Strategy);
+
+/// True or false, as workflows write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::config) struct Truth(pub(in crate::config) bool);
 
 impl FromText for GateText {
     const EXPECTED: &'static str = "a finding such as `incomplete`, `regression`, `drop:5pp` or `below:80%`";
@@ -62,11 +67,41 @@ impl FromText for OneWave {
     const EXPECTED: &'static str = "true or false (1/0, yes/no, on/off, in any case) or `adaptive`";
 
     fn from_text(text: &str) -> Result<Self, Refusal> {
+        if text.eq_ignore_ascii_case("adaptive") {
+            return Ok(Self(Strategy::Adaptive));
+        }
+        Truth::from_text(text).map(|Truth(parallel)| match parallel {
+            true => Self(Strategy::Parallel),
+            false => Self(Strategy::Sequential),
+        })
+    }
+}
+
+impl FromText for Truth {
+    const EXPECTED: &'static str = "true or false (1/0, yes/no, on/off, in any case)";
+
+    fn from_text(text: &str) -> Result<Self, Refusal> {
         match text.to_ascii_lowercase().as_str() {
-            "true" | "1" | "yes" | "on" => Ok(Self(Strategy::Parallel)),
-            "false" | "0" | "no" | "off" => Ok(Self(Strategy::Sequential)),
-            "adaptive" => Ok(Self(Strategy::Adaptive)),
+            "true" | "1" | "yes" | "on" => Ok(Self(true)),
+            "false" | "0" | "no" | "off" => Ok(Self(false)),
             _ => Err(Refusal::Unlike),
+        }
+    }
+}
+
+impl FromText for CommentMode {
+    const EXPECTED: &'static str = "`always`, `changes`, `failures` or `never`";
+
+    fn from_text(text: &str) -> Result<Self, Refusal> {
+        match text {
+            "always" => Ok(Self::Always),
+            "changes" => Ok(Self::Changes),
+            "failures" => Ok(Self::Failures),
+            "never" => Ok(Self::Never),
+            _ => Err(Refusal::Because(not_among(
+                text,
+                &["always", "changes", "failures", "never"],
+            ))),
         }
     }
 }

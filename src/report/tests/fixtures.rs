@@ -103,6 +103,7 @@ pub(super) fn run_of(pairs: Vec<PairSummary>) -> Summary {
             version: "0.1.0".to_owned(),
         },
         run: RunFacts {
+            url: None,
             id: "r1".to_owned(),
             started_at: "2026-01-01T00:00:00Z".parse().unwrap(),
             wall_seconds: 1032.4,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Compared, Line, Span, Tone, baseline_name};
 use crate::model::comparison::{ComparisonVerdict, Level};
 use crate::model::summary::Conclusion;
-use crate::model::{Comparison, Outcome, SelectionKind, Summary};
+use crate::model::{Comparison, Outcome, RunFacts, SelectionKind, Summary};
 use crate::report::words::{age, count, p_value, points, rate, verdict};
 
 /// How many error classes are named where there is nothing else to say.
@@ -127,7 +127,22 @@ pub(super) fn flaky(flips: &[crate::model::comparison::Flip]) -> String {
     }
 }
 
-pub(super) fn provenance(commit: Option<&str>, comparison: Option<&Comparison>) -> Option<Line> {
+/// Which commits and runs a run is about.
+pub(super) fn provenance(run: &RunFacts, comparison: Option<&Comparison>) -> Option<Line> {
+    sides(run.commit.as_deref(), run.url.as_deref(), comparison)
+}
+
+/// The same of a comparison of results that exist already.
+pub(super) fn comparison_provenance(comparison: &Comparison) -> Option<Line> {
+    let current = &comparison.current;
+    sides(
+        current.commit.as_deref(),
+        current.run_url.as_deref(),
+        Some(comparison),
+    )
+}
+
+fn sides(commit: Option<&str>, url: Option<&str>, comparison: Option<&Comparison>) -> Option<Line> {
     let mut parts = Vec::new();
     parts.extend(commit.map(|commit| Line::own("this run ").and_name(short(commit))));
     if let Some(comparison) = comparison {
@@ -146,13 +161,13 @@ pub(super) fn provenance(commit: Option<&str>, comparison: Option<&Comparison>) 
             let line = Line::own("baseline ").and_name(name).and(" (");
             parts.push(Line([line.0, facts.0].concat()).and(")"));
         }
-        for (text, side) in [("this run", &comparison.current), ("baseline run", baseline)] {
-            parts.extend(
-                side.run_url
-                    .clone()
-                    .map(|url| Line(vec![Span::Link { text, url }])),
-            );
-        }
+    }
+    let baseline = comparison.and_then(|comparison| comparison.baseline.run_url.as_deref());
+    for (text, url) in [("run", url), ("baseline run", baseline)] {
+        parts.extend(url.map(|url| {
+            let url = url.to_owned();
+            Line(vec![Span::Link { text, url }])
+        }));
     }
     (!parts.is_empty()).then(|| Line::joined(parts, " · "))
 }

@@ -1,0 +1,43 @@
+//! The action's `command: compare`: two sets of results that exist already, as outputs and a summary.
+
+use anyhow::anyhow;
+
+use super::findings;
+use super::inputs::Inputs;
+use super::step::Step;
+use crate::cli::Failure;
+use crate::cli::compare::between;
+use crate::cli::context::Context;
+use crate::config::{self, BaselineConfig};
+use crate::model::ExitCode;
+use crate::report;
+
+/// Compares `output-dir` with `baseline`.
+pub(super) fn compare(inputs: &Inputs, step: &Step, context: &Context) -> Result<ExitCode, Failure> {
+    let config = config::load_comparison(None, &inputs.given)?;
+    let (BaselineConfig::Sources(baseline), Some(current)) = (&config.baseline, &inputs.output_dir) else {
+        return Err(anyhow!(
+            "`command: compare` needs two sets of results\nname them with `baseline` and `output-dir`"
+        )
+        .into());
+    };
+    let compared = between(baseline, &[current.to_string()], &config, context)?;
+    let conclusion = match compared.exit {
+        ExitCode::Success => "success",
+        ExitCode::NothingMeasured => "empty",
+        ExitCode::Incomplete => "incomplete",
+        _ => "failure",
+    };
+    let comparison = &compared.comparison;
+    let mut outputs = vec![("conclusion", conclusion.to_owned())];
+    let rate = comparison.pass_rate.current;
+    outputs.push(("pass-rate", rate.map(|rate| rate.to_string()).unwrap_or_default()));
+    outputs.extend(findings::comparison_outputs(Some(comparison)));
+    step.outputs(&outputs);
+    step.summarize(|limit| report::comparison_markdown(comparison, limit));
+    step.say(&report::comparison_text(comparison));
+    for gate in compared.gates.iter().filter(|gate| gate.failed) {
+        step.say(&format!("gate `{}` failed: {}", gate.gate, gate.why));
+    }
+    Ok(compared.exit)
+}

@@ -1,0 +1,183 @@
+//! Hands a run's events to the run directory and to the step's log: a group for each pair that has ended. What an
+//! attempt printed is shown a few lines long, prefixed, and never as it is.
+
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use camino::{Utf8Path, Utf8PathBuf};
+
+use super::step::Step;
+use crate::aggregate;
+use crate::cli::recorder::Keeper;
+use crate::model::layout::OUTPUT_FILE;
+use crate::model::{AttemptId, AttemptRecord, Event, Outcome, PairId, PairSummary, Run, Summary, Verdict};
+use crate::runner::{Job, RecordError, Recorder};
+use crate::store::RunDir;
+
+/// How much of an attempt's output is read for the log.
+const TAIL_BYTES: u64 = 4 << 10;
+/// How many lines of it are shown.
+const TAIL_LINES: usize = 20;
+
+/// Keeps events and tells them.
+pub(super) struct Narrator {
+    pub(super) keeper: Keeper,
+    step: Step,
+    debug: bool,
+    told: Mutex<Told>,
+}
+
+/// What has happened so far.
+struct Told {
+    run: Run,
+    pairs_ended: usize,
+}
+
+impl Narrator {
+    pub(super) fn new(directory: RunDir, step: Step, debug: bool, job: &Job) -> Self {
+        let run = Run::new(&job.run_id, job.started_at, job.commit.clone(), job.plan.clone());
+        let told = Mutex::new(Told { run, pairs_ended: 0 });
+        Self {
+            keeper: Keeper::new(directory),
+            step,
+            debug,
+            told,
+        }
+    }
+
+    /// The run as far as it has come.
+    pub(super) fn so_far(&self) -> Option<Summary> {
+        self.told.lock().ok().map(|told| aggregate::summarize(&told.run))
+    }
+
+    fn tell(&self, event: &Event) {
+        let ended = {
+            let Ok(mut told) = self.told.lock() else { return };
+            told.run.apply(event);
+            match event {
+                Event::PairEnded { pair, .. } => {
+                    told.pairs_ended += 1;
+                    told.summary(pair)
+                }
+                _ => None,
+            }
+        };
+        match (event, ended) {
+            (_, Some((title, pair))) => self.step.group(&title, &self.details(&pair)),
+            (
+                Event::AttemptStarted {
+                    attempt, try_number, ..
+                },
+                _,
+            ) if self.debug => {
+                self.step.debug(&format!("started {attempt}, try {try_number}"));
+            }
+            (Event::SandboxNamed { name, attempt, .. }, _) if self.debug => {
+                self.step.debug(&format!("sandbox {name} for {attempt}"));
+            }
+            (
+                Event::TryFailed {
+                    attempt,
+                    try_number,
+                    error,
+                    ..
+                },
+                _,
+            ) => {
+                let line = error.message.lines().next().unwrap_or_default();
+                self.step.say(&format!(
+                    "try {try_number} of {attempt} {}: {line}; trying again",
+                    error.class
+                ));
+            }
+            _ => {}
+        }
+    }
+
+    fn details(&self, pair: &PairSummary) -> Vec<String> {
+        let mut lines = Vec::new();
+        for attempt in &pair.attempts {
+            lines.push(ending(attempt));
+            lines.extend(
+                attempt
+                    .checks_failed
+                    .iter()
+                    .take(TAIL_LINES)
+                    .map(|check| format!("  failed: {check}")),
+            );
+            let unclear = !matches!(attempt.outcome, Outcome::Passed | Outcome::Cancelled);
+            if let (true, Some(path)) = (unclear, &attempt.path) {
+                lines.extend(tail(&self.keeper.directory.path().join(path).join(OUTPUT_FILE)));
+            }
+        }
+        lines
+    }
+}
+
+impl Told {
+    fn summary(&self, pair: &PairId) -> Option<(String, PairSummary)> {
+        let (planned, attempts) = self.run.pair(pair)?;
+        let summary = aggregate::summarize_pair(planned, &self.run.plan, attempts);
+        let verdict = match summary.verdict {
+            Verdict::Pass => "PASS",
+            Verdict::Fail => "FAIL",
+            Verdict::Error => "ERROR",
+            Verdict::NotRun => "NOT RUN",
+        };
+        let title = format!(
+            "{}/{} {verdict} {pair} ({}/{} attempts passed)",
+            self.pairs_ended,
+            self.run.plan.pairs.len(),
+            summary.passed_attempts,
+            summary.graded_attempts
+        );
+        Some((title, summary))
+    }
+}
+
+fn ending(attempt: &AttemptRecord) -> String {
+    let word = match attempt.outcome {
+        Outcome::Passed => "passed",
+        Outcome::Failed => "failed",
+        Outcome::TimedOut => "timed out",
+        Outcome::Errored => "errored",
+        Outcome::Cancelled => "not run to its end",
+    };
+    let mut text = format!("attempt {}: {word} ({:.1} s)", attempt.index, attempt.seconds);
+    if let Some(error) = &attempt.error {
+        text += &format!(": {}", error.message.lines().next().unwrap_or_default());
+    }
+    text
+}
+
+/// The last lines of an attempt's output, each behind a bar.
+fn tail(path: &Utf8Path) -> Vec<String> {
+    let mut bytes = Vec::new();
+    let read = fs_err::File::open(path).and_then(|mut file| {
+        let length = file.seek(SeekFrom::End(0))?;
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+        file.take(TAIL_BYTES).read_to_end(&mut bytes)
+    });
+    if read.is_err() {
+        // An attempt that never came to its command has printed nothing.
+        return Vec::new();
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    let from = lines.len().saturating_sub(TAIL_LINES);
+    lines[from..].iter().map(|line| format!("  | {line}")).collect()
+}
+
+#[async_trait]
+impl Recorder for Narrator {
+    async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, RecordError> {
+        self.keeper.open_try(attempt, try_number).await
+    }
+
+    async fn record(&self, event: &Event) -> Result<(), RecordError> {
+        let kept = self.keeper.record(event).await;
+        self.tell(event);
+        kept
+    }
+}

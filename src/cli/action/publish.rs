@@ -1,0 +1,281 @@
+//! The comment of a run that this process has not made: in the workflow that follows a fork's, whose artifact is data
+//! and no more, and after a run that died.
+
+use anyhow::{Context as _, anyhow};
+use camino::Utf8Path;
+use serde::{Deserialize, Serialize};
+
+use super::conversation::{Conversation, Silence};
+use super::inputs::Inputs;
+use super::step::Step;
+use crate::cli::context::Context;
+use crate::cli::{Failure, execution, tell};
+use crate::config::{self, CommentMode};
+use crate::github::comment::{State, Target};
+use crate::github::event::{Invocation, Trigger, WorkflowRun};
+use crate::github::log::Loudness;
+use crate::github::{Client, Repository, Secret, pull_request};
+use crate::model::layout::{JOURNAL_FILE, SUMMARY_FILE};
+use crate::model::summary::Conclusion;
+use crate::model::{ExitCode, Summary, with_causes};
+use crate::store::{self, RunDir, Stored};
+use crate::{aggregate, report, results};
+
+/// No summary of ours is larger, and one from a fork can be as large as it likes.
+const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
+
+/// Writes the comment of a run directory on the pull request that the event is about.
+pub(super) fn publish(
+    directory: &Utf8Path,
+    inputs: &Inputs,
+    invocation: &Invocation,
+    step: &mut Step,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let settings = config::load_comparison(None, &inputs.given)?;
+    let mut summary = read(&context.absolute(directory))?;
+    if settings.report.comment == CommentMode::Never {
+        return Ok(ExitCode::Success);
+    }
+    execution::runtime()?.block_on(async {
+        let client = client(&invocation.api_url, inputs)?;
+        let Some(place) = Place::find(invocation, inputs, &client).await? else {
+            let message =
+                "the pull request is closed, or its head has moved on: there is nothing to comment on";
+            step.annotate(Loudness::Notice, "no comment", message);
+            return Ok(ExitCode::Success);
+        };
+        distrust(&mut summary, &place.run_url, invocation);
+        let talk = Conversation {
+            client,
+            target: Target {
+                repository: invocation.repository.clone(),
+                pull_request: place.pull_request,
+            },
+            suite: summary.run.suite.clone(),
+            run_id: place.run_id,
+            run_attempt: place.run_attempt,
+            head: place.head,
+        };
+        let state = match summary.run.conclusion {
+            Conclusion::Cancelled => State::Partial,
+            _ => State::Final,
+        };
+        let render = |limit| step.clean(&report::markdown(&summary, limit));
+        match talk.write(state, false, &render).await {
+            Ok(url) => {
+                step.say(&format!("comment: {url}"));
+                step.outputs(&[("comment-url", url)]);
+                Ok(ExitCode::Success)
+            }
+            Err(Silence::Forbidden(why) | Silence::Failed(why)) => {
+                Err(anyhow!("the comment was not written: {why}").into())
+            }
+        }
+    })
+}
+
+/// Where the comment goes, and which run it is of.
+struct Place {
+    pull_request: u64,
+    head: String,
+    run_id: u64,
+    run_attempt: u32,
+    run_url: String,
+}
+
+impl Place {
+    async fn find(
+        invocation: &Invocation,
+        inputs: &Inputs,
+        client: &Client,
+    ) -> Result<Option<Self>, Failure> {
+        let here = |pull_request, head: &str| {
+            Ok(Some(Self {
+                pull_request,
+                head: head.to_owned(),
+                run_id: invocation.run_id,
+                run_attempt: invocation.run_attempt,
+                run_url: invocation.run_url(),
+            }))
+        };
+        if let Some(approved) = &inputs.approved {
+            return here(approved.pull_request, &approved.head);
+        }
+        if let Some(event) = invocation.pull_request() {
+            return here(event.number, &event.head.sha);
+        }
+        let Trigger::WorkflowRun(run) = &invocation.trigger else {
+            return Err(anyhow!("this event has no pull request to comment on\nrun it under `workflow_run` or `pull_request`, or give `pull-request` and `head-sha`").into());
+        };
+        let (Some(head), Some(branch)) = (&run.head_repository, &run.head_branch) else {
+            return Ok(None);
+        };
+        let WorkflowRun {
+            id,
+            run_attempt,
+            head_sha,
+            ..
+        } = run;
+        let found = pull_request::by_head(client, &invocation.repository, &head.name, branch, head_sha)
+            .await
+            .context("the comment was not written")?;
+        Ok(found.map(|found| Self {
+            pull_request: found.number,
+            head: head_sha.clone(),
+            run_id: *id,
+            run_attempt: *run_attempt,
+            run_url: invocation.url_of_run(*id, *run_attempt),
+        }))
+    }
+}
+
+/// Reads a run directory as data: nothing in it is believed but what its own types hold.
+fn read(directory: &Utf8Path) -> Result<Summary, Failure> {
+    for name in [SUMMARY_FILE, JOURNAL_FILE] {
+        let path = directory.join(name);
+        let size = fs_err::symlink_metadata(&path).map_or(0, |found| found.len());
+        if size > MAX_DOCUMENT_BYTES {
+            return Err(anyhow!("cannot read `{path}`: {size} bytes are more than any run has").into());
+        }
+    }
+    let path = directory.join(SUMMARY_FILE);
+    let summary = if path.is_file() {
+        results::parse_summary(path.as_str(), &fs_err::read(&path)?)?
+    } else {
+        unfinished(directory)?
+    };
+    if !config::is_suite_name(&summary.run.suite) {
+        return Err(anyhow!("cannot use `{path}`: {:?} is no suite's name", summary.run.suite).into());
+    }
+    Ok(summary)
+}
+
+fn unfinished(directory: &Utf8Path) -> Result<Summary, Failure> {
+    Ok(match store::load(directory)? {
+        Stored::Summary(summary) => *summary,
+        Stored::Unfinished(run) => {
+            let mut summary = aggregate::summarize(&run);
+            summary
+                .notices
+                .push("this run died before its end: this is what its journal holds".to_owned());
+            summary
+        }
+    })
+}
+
+/// Takes links away that a document could lead a reader astray with: what is left leads to this repository.
+fn distrust(summary: &mut Summary, run_url: &str, invocation: &Invocation) {
+    summary.run.url = Some(run_url.to_owned());
+    if let Some(comparison) = &mut summary.comparison {
+        comparison.current.run_url = Some(run_url.to_owned());
+        let home = format!("{}/{}/", invocation.server_url, invocation.repository);
+        comparison.baseline.run_url.take_if(|url| !url.starts_with(&home));
+    }
+}
+
+/// A comment whose last word is still to be said; the file is there exactly as long.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Unfinished {
+    api_url: String,
+    repository: String,
+    pull_request: u64,
+    suite: String,
+    run_id: u64,
+    run_attempt: u32,
+    run_url: String,
+    head: String,
+}
+
+impl Unfinished {
+    pub(super) fn of(talk: &Conversation, invocation: &Invocation) -> Self {
+        Self {
+            api_url: invocation.api_url.clone(),
+            repository: talk.target.repository.to_string(),
+            pull_request: talk.target.pull_request,
+            suite: talk.suite.clone(),
+            run_id: talk.run_id,
+            run_attempt: talk.run_attempt,
+            run_url: invocation.run_url(),
+            head: talk.head.clone(),
+        }
+    }
+
+    /// What cannot be written costs a comment its last word if this process is killed, and no more.
+    pub(super) fn write(&self, directory: &RunDir) {
+        let written = serde_json::to_string(self).map_err(anyhow::Error::from);
+        let written = written.and_then(|text| Ok(directory.write(store::COMMENT_FILE, &text)?));
+        if let Err(error) = written {
+            tell(&format!("warning: {}", with_causes(error.as_ref())));
+        }
+    }
+
+    pub(super) fn remove(directory: &Utf8Path) {
+        let path = directory.join(store::COMMENT_FILE);
+        if path.exists()
+            && let Err(error) = fs_err::remove_file(path)
+        {
+            tell(&format!("warning: {error}"));
+        }
+    }
+}
+
+/// Says the last word of a run that died before it could.
+pub(super) fn finish(
+    directory: &Utf8Path,
+    inputs: &Inputs,
+    step: &mut Step,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let directory = context.absolute(directory);
+    let path = directory.join(store::COMMENT_FILE);
+    if !path.is_file() {
+        step.say("nothing to clean up");
+        return Ok(ExitCode::Success);
+    }
+    let finishing = || -> Result<String, Failure> {
+        let left: Unfinished = serde_json::from_slice(&fs_err::read(&path)?)?;
+        let mut summary = unfinished(&directory)?;
+        summary.run.url = Some(left.run_url);
+        execution::runtime()?.block_on(async {
+            let talk = Conversation {
+                client: client(&left.api_url, inputs)?,
+                target: Target {
+                    repository: left.repository.parse::<Repository>()?,
+                    pull_request: left.pull_request,
+                },
+                suite: left.suite,
+                run_id: left.run_id,
+                run_attempt: left.run_attempt,
+                head: left.head,
+            };
+            let state = match directory.join(SUMMARY_FILE).is_file() {
+                true if summary.run.conclusion != Conclusion::Cancelled => State::Final,
+                _ => State::Partial,
+            };
+            let render = |limit| step.clean(&report::markdown(&summary, limit));
+            talk.write(state, false, &render)
+                .await
+                .map_err(|silence| match silence {
+                    Silence::Forbidden(why) | Silence::Failed(why) => anyhow!(why).into(),
+                })
+        })
+    };
+    match finishing() {
+        Ok(url) => {
+            Unfinished::remove(&directory);
+            step.say(&format!("the run had no last word: {url} has it now"));
+        }
+        Err(failure) => {
+            let why = with_causes(failure.error.as_ref());
+            let message = format!("the comment of the run that died was not finished: {why}");
+            step.annotate(Loudness::Warning, "evalwave cleanup", &message);
+        }
+    }
+    Ok(ExitCode::Success)
+}
+
+fn client(api_url: &str, inputs: &Inputs) -> Result<Client, Failure> {
+    let token = inputs.token.clone().map(Secret::new);
+    Ok(Client::new(api_url, token.as_ref())?)
+}

@@ -1,0 +1,152 @@
+//! Finds the results that a run is compared with among the artifacts of earlier runs. Compares nothing.
+
+mod ask;
+mod order;
+mod search;
+
+use jiff::Timestamp;
+
+use super::{Client, Repository};
+use crate::model::{Policy, ResultSet};
+pub use search::Candidates;
+
+/// What is looked for, and for whom.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// The repository that the workflow runs in.
+    pub repository: Repository,
+    /// The file name of the workflow, `evals.yml`: runs of others are never a baseline.
+    pub workflow: String,
+    /// The suite.
+    pub suite: String,
+    /// The run that asks: it is never its own baseline.
+    pub run: ThisRun,
+    /// Where to look.
+    pub place: Place,
+    /// Now: for the window in which runs are looked for, and for ages in words.
+    pub now: Timestamp,
+    /// What decides pairs whose attempts are known one by one; `None` keeps the verdicts that were recorded.
+    pub policy: Option<Policy>,
+}
+
+/// The run that asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThisRun {
+    /// `GITHUB_RUN_ID`.
+    pub id: u64,
+    /// `GITHUB_RUN_NUMBER`.
+    pub number: u64,
+}
+
+/// Where to look for a baseline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// `auto`: where the event says.
+    Auto(Event),
+    /// `artifact:NAME`: like `auto`, in an artifact of another name.
+    Artifact {
+        /// Its name.
+        name: String,
+        /// Where from.
+        event: Event,
+    },
+    /// `run:ID`.
+    Run(u64),
+    /// `ref:TAG`: runs of the tag's commit.
+    Tag(String),
+    /// `latest-release`: runs of its commit.
+    LatestRelease,
+}
+
+/// What set the workflow off, as far as it decides the baseline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// `pull_request`, and whatever else is about a pull request.
+    PullRequest {
+        /// The branch that it is to go into.
+        base_branch: String,
+        /// What was measured.
+        measured: Measured,
+    },
+    /// `push` to a branch.
+    Push {
+        /// The branch.
+        branch: String,
+        /// `event.before`; all zeros, for a branch that is new, are as good as `None`.
+        before: Option<String>,
+    },
+    /// `push` of a tag, `release`.
+    Tag {
+        /// The tag.
+        tag: String,
+    },
+    /// `merge_group`.
+    MergeGroup {
+        /// The branch that it is to go into, without `refs/heads/`.
+        base_branch: String,
+        /// `merge_group.base_sha`.
+        base: String,
+    },
+    /// `schedule`, `workflow_dispatch`, and any other on a branch.
+    OnBranch {
+        /// The branch.
+        branch: String,
+        /// The commit that was measured.
+        commit: String,
+    },
+}
+
+/// Which commit of a pull request was measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Measured {
+    /// GitHub's merge of head and base (the event's default checkout): its first parent is the base.
+    MergeCommit(String),
+    /// The head itself: the base is where it left the base branch.
+    Head(String),
+}
+
+/// How a search for a baseline ended.
+#[derive(Debug)]
+pub enum Search {
+    /// There is one.
+    Found(Box<Found>),
+    /// There is none, which is normal, and why.
+    NotFound(String),
+    /// Nobody knows whether there is one: the look-up failed, and how, and what to do.
+    Failed(String),
+}
+
+/// The results of an earlier run.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The results; commit, branch, time and page of their run are known.
+    pub results: ResultSet,
+    /// In words: which branch, how far from the wanted commit, how old. Names in it come from outside.
+    pub how: String,
+    /// The run.
+    pub run: u64,
+}
+
+/// Looks for the baseline.
+pub async fn find(client: &Client, wanted: &Wanted) -> Search {
+    let mut candidates = match Candidates::list(client, wanted).await {
+        Ok(candidates) => candidates,
+        Err(error) => return Search::Failed(in_full(&error)),
+    };
+    match candidates.next(client).await {
+        Ok(Some(found)) => Search::Found(Box::new(found)),
+        Ok(None) => Search::NotFound(candidates.why_none()),
+        Err(error) => Search::Failed(in_full(&error)),
+    }
+}
+
+/// An error with its causes.
+fn in_full(error: &super::GithubError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,356 @@
+//! What a step leaves: outputs, summary, annotations, comment; and the same exit code whatever GitHub answers.
+
+use serde_json::json;
+
+use super::{Workflow, always, measured, pull_request, suite};
+use crate::support::github::{Fault, Run, State, sha};
+
+/// The outputs of 18 names, neither more nor less, besides the artifact's.
+const OUTPUTS: [&str; 18] = [
+    "baseline-pass-rate",
+    "comment-url",
+    "conclusion",
+    "concurrency",
+    "concurrency-reason",
+    "delta",
+    "fail-to-pass",
+    "failed",
+    "missing",
+    "p-value",
+    "pairs",
+    "pass-rate",
+    "pass-to-fail",
+    "passed",
+    "report-path",
+    "results-dir",
+    "summary-path",
+    "verdict",
+];
+
+#[test]
+fn a_pull_request_is_compared_with_its_base_and_says_so_everywhere() {
+    let workflow = Workflow::new(suite("agent/task", "runs: 2", &always(false)), measured());
+    let workflow = workflow.input("parallel-attempts", " TRUE ");
+    let step = workflow.run();
+    let comments = workflow.comments();
+    assert_eq!(comments.len(), 1, "{comments:?}");
+    let comment = &comments[0];
+    assert_eq!(step.code, 0, "{}", step.log);
+    let mut names: Vec<&str> = step.outputs.keys().map(String::as_str).collect();
+    names.retain(|name| *name != "artifact");
+    assert_eq!(names, OUTPUTS);
+    for (name, value) in [
+        ("conclusion", "success"),
+        ("concurrency", "2"),
+        ("pass-rate", "0"),
+        ("passed", "0"),
+        ("failed", "1"),
+        ("pairs", "1"),
+        ("missing", "0"),
+        ("baseline-pass-rate", "1"),
+        ("delta", "-1"),
+        ("pass-to-fail", "1"),
+        ("fail-to-pass", "0"),
+        ("artifact", "evalwave-all"),
+    ] {
+        assert_eq!(step.output(name), value, "{name}");
+    }
+    assert!(comment.starts_with("<!-- evalwave suite=all -->\n"), "{comment}");
+    for text in [comment.as_str(), step.summary.as_str()] {
+        assert!(
+            text.contains("### Evals: 0/1 passed (0.0 %), −100.0 pp against"),
+            "{text}"
+        );
+        assert!(
+            text.contains("[run](<https://github.com/octo/evals/actions/runs/900>)"),
+            "{text}"
+        );
+    }
+    assert_eq!(
+        step.annotations("error"),
+        ["::error title=PASS→FAIL%3A agent × task::passed 2/2 before, 0/2 now"]
+    );
+    assert!(
+        step.log
+            .contains("::group::1/1 FAIL agent × task (0/2 attempts passed)\n"),
+        "{}",
+        step.log
+    );
+    let results = camino::Utf8Path::new(step.output("results-dir"));
+    assert!(results.join("summary.json").is_file() && results.join("report.md").is_file());
+    assert!(
+        !results.join("comment.json").exists(),
+        "nothing is left to clean up"
+    );
+}
+
+#[test]
+fn a_second_run_writes_the_same_comment_anew() {
+    let workflow = Workflow::new(suite("agent/task", "", &always(true)), measured());
+    workflow.run();
+    let workflow = workflow.set("GITHUB_RUN_ATTEMPT", "2");
+    let step = workflow.run();
+    let comments = workflow.comments();
+    assert_eq!(comments.len(), 1);
+    assert!(
+        comments[0].contains("/actions/runs/900/attempts/2>)"),
+        "{}",
+        comments[0]
+    );
+    assert!(
+        step.output("comment-url").contains("#issuecomment-"),
+        "{:?}",
+        step.outputs
+    );
+}
+
+#[test]
+fn whatever_github_answers_the_run_is_the_same_with_one_warning() {
+    type Trouble = fn(&mut State);
+    let troubles: [(&str, &str, Trouble); 4] = [
+        ("a wrong token", "ghs_not-the-token-of-this-workflow", |_| {}),
+        ("no token", "", |_| {}),
+        ("a rate limit for an hour", super::TOKEN, |state| {
+            state.trouble("", 60, || {
+                Fault::Status(429, vec![("retry-after", "3600".to_owned())])
+            });
+        }),
+        ("broken connections", super::TOKEN, |state| {
+            state.trouble("", 60, || Fault::Drop)
+        }),
+    ];
+    for (name, token, trouble) in troubles {
+        let workflow = Workflow::new(
+            suite("agent/task", "fail-on: ['below:50%']", &always(false)),
+            measured(),
+        );
+        trouble(&mut workflow.github.state());
+        let step = workflow.input("github-token", token).run();
+        assert_eq!(step.code, 1, "{name}: {}", step.log);
+        assert_eq!(step.output("conclusion"), "failure", "{name}");
+        assert!(
+            step.summary.contains("### Evals: 0/1 passed"),
+            "{name}: {}",
+            step.summary
+        );
+        let warnings = step.annotations("warning");
+        assert_eq!(warnings.len(), 1, "{name}: {}", step.log);
+        for not_done in ["the baseline was not looked up", "the comment was not written"] {
+            assert!(warnings[0].contains(not_done), "{name}: {}", warnings[0]);
+        }
+    }
+}
+
+#[test]
+fn nobody_at_the_other_end_costs_a_warning_and_no_result() {
+    let workflow = Workflow::new(suite("agent/task", "", &always(true)), measured());
+    let step = workflow.set("GITHUB_API_URL", "http://127.0.0.1:9").run();
+    assert_eq!((step.code, step.output("conclusion")), (0, "success"));
+    assert_eq!(step.annotations("warning").len(), 1, "{}", step.log);
+}
+
+#[test]
+fn a_token_that_may_not_comment_is_normal() {
+    let workflow = Workflow::new(suite("agent/task", "", &always(true)), measured());
+    workflow.github.state().forbidden.push("pull-requests: write");
+    let step = workflow.run();
+    assert_eq!(step.code, 0);
+    assert!(step.annotations("warning").is_empty(), "{}", step.log);
+    assert_eq!(step.annotations("notice").len(), 1, "{}", step.log);
+    assert!(
+        step.annotations("notice")[0].contains("pull-requests: write"),
+        "{}",
+        step.log
+    );
+}
+
+#[test]
+fn pushes_schedules_and_queues_are_measured_without_a_comment() {
+    let push = json!({ "before": sha("b"), "repository": { "id": 1 } });
+    let queue = json!({ "merge_group": { "base_sha": sha("b"), "base_ref": "refs/heads/main" } });
+    for (event, reference, payload) in [
+        ("push", "refs/heads/main", push),
+        ("schedule", "refs/heads/main", json!({})),
+        ("workflow_dispatch", "refs/heads/main", json!({ "inputs": null })),
+        ("merge_group", "refs/heads/gh-readonly-queue/main/pr-1", queue),
+    ] {
+        let workflow = Workflow::new(suite("agent/task", "", &always(true)), measured());
+        let workflow = workflow.event(event, reference, payload);
+        let step = workflow.run();
+        assert_eq!(step.code, 0, "{event}: {}", step.log);
+        assert_eq!(step.output("baseline-pass-rate"), "1", "{event}: {}", step.log);
+        assert!(workflow.comments().is_empty(), "{event}");
+        assert!(step.annotations("warning").is_empty(), "{event}: {}", step.log);
+    }
+}
+
+#[test]
+fn no_baseline_yet_is_a_normal_state() {
+    let workflow = Workflow::new(
+        suite("agent/task", "", &always(true)),
+        State::with_history(&["a", "b"]),
+    );
+    let step = workflow.run();
+    assert_eq!(
+        (step.code, step.output("delta"), step.output("verdict")),
+        (0, "", "")
+    );
+    assert!(step.summary.contains("· no baseline"), "{}", step.summary);
+    assert!(step.annotations("warning").is_empty(), "{}", step.log);
+}
+
+#[test]
+fn a_shard_has_an_artifact_of_its_own_and_no_comment() {
+    let workflow = Workflow::new(suite("agent/task agent/other", "", &always(true)), measured());
+    let workflow = workflow.input("shard", "2/2");
+    let step = workflow.run();
+    assert_eq!(step.output("artifact"), "evalwave-all-2-of-2");
+    assert_eq!(step.output("pairs"), "1");
+    assert!(workflow.comments().is_empty());
+}
+
+#[test]
+fn a_comment_for_changes_only_appears_with_one_and_is_renewed_when_it_is_gone() {
+    let config = "report: { comment: changes }";
+    let workflow = Workflow::new(suite("agent/task", config, &always(true)), measured());
+    workflow.run();
+    assert!(workflow.comments().is_empty(), "nothing has changed");
+    workflow.suite.write("attempt.sh", &always(false));
+    workflow.run();
+    assert!(workflow.comments()[0].contains("1 PASS→FAIL"));
+    workflow.suite.write("attempt.sh", &always(true));
+    let workflow = workflow.set("GITHUB_RUN_ID", "901");
+    workflow.run();
+    let comments = workflow.comments();
+    assert_eq!(comments.len(), 1);
+    assert!(comments[0].contains("0 PASS→FAIL"), "{}", comments[0]);
+}
+
+#[test]
+fn what_changed_alone_is_run_and_nothing_changed_is_a_skip() {
+    let config = "suite:\n  name: all\n  pairs: [{ experiment: agent, eval: task }]\n  changed: { evals: 'evals/{eval}/**' }\n";
+    let suite = suite("agent/task", "", &always(true));
+    let text = suite.read("evalwave.yml");
+    let rest = text.split_once("attempt:").unwrap().1;
+    suite.write("evalwave.yml", &format!("version: 1\n{config}attempt:{rest}"));
+    let workflow = Workflow::new(suite, measured());
+    // What changed since the checkout itself: nothing.
+    let mut payload = pull_request(1, "octo/evals");
+    payload["pull_request"]["base"]["sha"] = json!(workflow.head);
+    let workflow = workflow.event("pull_request", "refs/pull/12/merge", payload);
+    let step = workflow.input("changed-only", "true").run();
+    assert_eq!(
+        (step.code, step.output("conclusion")),
+        (0, "skipped"),
+        "{}",
+        step.log
+    );
+}
+
+#[test]
+fn a_baseline_can_be_named_by_artifact_and_by_run() {
+    for source in ["artifact:evalwave-all", "run:3", "before.json"] {
+        let workflow = Workflow::new(suite("agent/task", "", &always(true)), measured());
+        let before = r#"[{"experiment": "agent", "eval": "task", "passed": true}]"#;
+        workflow.suite.write("before.json", before);
+        let step = workflow.input("baseline", source).run();
+        assert_eq!(step.output("baseline-pass-rate"), "1", "{source}: {}", step.log);
+    }
+    let workflow = Workflow::new(suite("agent/task", "", &always(true)), measured());
+    let step = workflow.input("baseline", "missing.json").run();
+    assert_eq!(
+        step.code, 2,
+        "a baseline that is named and is not there is a mistake: {}",
+        step.log
+    );
+}
+
+#[test]
+fn two_sets_of_results_are_compared_without_a_run() {
+    let workflow = Workflow::new(suite("agent/task", "", &always(true)), measured());
+    workflow.suite.write(
+        "before.json",
+        r#"[{"experiment": "a", "eval": "b", "passed": true}]"#,
+    );
+    workflow.suite.write(
+        "now.json",
+        r#"[{"experiment": "a", "eval": "b", "passed": false}]"#,
+    );
+    let workflow = workflow
+        .input("command", "compare")
+        .input("baseline", "before.json")
+        .input("output-dir", "now.json")
+        .input("fail-on", "regression");
+    let step = workflow.run();
+    assert_eq!((step.code, step.output("pass-to-fail")), (1, "1"), "{}", step.log);
+    assert!(step.summary.contains("1 PASS→FAIL"), "{}", step.summary);
+}
+
+#[test]
+fn what_is_not_built_in_yet_says_so() {
+    for command in ["merge", "snapshot", "install"] {
+        let workflow = Workflow::new(suite("agent/task", "", &always(true)), State::default());
+        let step = workflow.input("command", command).run();
+        let expected = format!("::error title=evalwave::`command: {command}` is not built in yet");
+        assert_eq!(
+            (step.code, step.annotations("error")),
+            (2, vec![expected.as_str()])
+        );
+    }
+}
+
+#[test]
+fn outside_a_workflow_the_action_says_where_it_belongs() {
+    let suite = suite("agent/task", "", &always(true));
+    let run = suite.ev("action").code(2);
+    let log = crate::support::stdout(&run);
+    assert!(
+        log.contains("this runs inside GitHub Actions: `GITHUB_EVENT_NAME` is not set"),
+        "{log}"
+    );
+    assert!(log.contains("evalwave run"), "{log}");
+}
+
+#[test]
+fn more_findings_than_github_keeps_are_counted() {
+    let pairs: Vec<String> = (0..14).map(|at| format!("agent/eval-{at:02}")).collect();
+    let workflow = Workflow::new(
+        suite(&pairs.join(" "), "retry: { tries: 1 }", "exit 9"),
+        measured(),
+    );
+    let step = workflow.run();
+    let errors = step.annotations("error");
+    assert_eq!(errors.len(), 10, "{}", step.log);
+    assert!(
+        errors[9].ends_with("more findings are in the summary"),
+        "{}",
+        errors[9]
+    );
+}
+
+#[test]
+fn debug_logging_shows_every_start() {
+    let workflow = Workflow::new(suite("agent/task", "", &always(true)), measured());
+    let quiet = workflow.run();
+    assert!(!quiet.log.contains("::debug::"), "{}", quiet.log);
+    let workflow = workflow.set("RUNNER_DEBUG", "1");
+    let step = workflow.run();
+    assert!(
+        step.log.contains("::debug::started agent × task #1, try 1"),
+        "{}",
+        step.log
+    );
+}
+
+#[test]
+fn a_baseline_of_another_branch_called_main_is_not_taken() {
+    let mut state = State::with_history(&["a", "b"]);
+    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    state.measured(Run {
+        created_at: now,
+        head_repository: Some(2),
+        ..Run::pushed(3, "b")
+    });
+    let workflow = Workflow::new(suite("agent/task", "", &always(true)), state);
+    assert_eq!(workflow.run().output("baseline-pass-rate"), "");
+}
