@@ -108,7 +108,7 @@ impl Client {
     /// the token's rights; without a token only what everybody may read. It has to be made inside a tokio runtime.
     ///
     /// # Errors
-    /// The address is none, the token cannot be sent, or the system's certificates cannot be read.
+    /// The address is none, the token cannot be sent, the system's certificates cannot be read, or there is no runtime.
     pub fn new(api_url: &str, token: Option<&Secret>) -> Result<Self, GithubError> {
         let ask = Ask::new("connect to GitHub", "contents: read");
         let setup = |error: Box<dyn Error + Send + Sync>| ask.failed(Problem::Setup(error));
@@ -123,6 +123,8 @@ impl Client {
         let base = format!("{}://{host}{port}", url.scheme());
         let prefix = url.path().trim_end_matches('/').to_owned();
 
+        // The connection's own task is started here.
+        tokio::runtime::Handle::try_current().map_err(|error| setup(error.into()))?;
         // Where somebody else has installed a provider, that one serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()

@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
-use super::super::artifact::ACTIONS_READ;
-use super::super::client::{Ask, Client};
-use super::super::error::{GithubError, Problem};
-use super::super::{Repository, segment};
 use super::order::Run;
+use crate::github::artifact::ACTIONS_READ;
+use crate::github::client::{Ask, Client};
+use crate::github::error::{GithubError, Problem};
+use crate::github::{Repository, segment};
 
 /// Artifacts are kept no longer unless somebody has said so.
 const WINDOW: SignedDuration = SignedDuration::from_hours(90 * 24);

@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use super::super::artifact::{self, ReadError};
-use super::super::client::Client;
-use super::super::error::GithubError;
 use super::ask::Workflow;
 use super::order::{self, Fit, Run, TRUSTED, TRUSTED_OF_TAG};
 use super::{Event, Found, Measured, Place, ThisRun, Wanted};
+use crate::github::artifact::{self, ReadError};
+use crate::github::client::Client;
+use crate::github::error::GithubError;
 use crate::model::{ResultSet, SelectionKind, Summary};
 use crate::results;
 
@@ -95,7 +95,6 @@ impl<'a> Candidates<'a> {
                 None => candidates.looked_for = "there is no release yet".to_owned(),
             },
         }
-        candidates.queue.truncate(MOST);
         Ok(candidates)
     }
 
@@ -217,7 +216,7 @@ impl<'a> Candidates<'a> {
                 .is_none_or(|this| run.number.is_none_or(|number| number < this.number));
             run.is_trusted(&TRUSTED) && run.id != this.id && earlier && run.commit.is_some()
         };
-        let filter = format!("branch={}", super::super::segment(&branch.name));
+        let filter = format!("branch={}", crate::github::segment(&branch.name));
         let on_branch = |run: &Run| may_be(run) && run.branch.as_deref() == Some(&branch.name);
         let mut runs = workflow.runs(&filter, now, MOST, on_branch).await?;
         self.looked_for = format!(
@@ -289,7 +288,6 @@ impl<'a> Candidates<'a> {
         let before = std::mem::take(&mut self.looked_for);
         self.of_branch(client, &branch).await?;
         self.looked_for = format!("{before}, and none on the default branch `{}`", branch.name);
-        self.queue.truncate(MOST);
         Ok(true)
     }
 

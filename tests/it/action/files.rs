@@ -98,11 +98,9 @@ fn the_flags_of_the_table_are_flags() {
     for command in ["run", "compare"] {
         help += &stdout(&ev(&repository(), &format!("{command} --help")).code(0));
     }
-    // Not built in yet, and refused by name.
-    let to_come = ["--history", "--confirm"];
     for flag in SETTINGS.iter().filter_map(|setting| setting.flag) {
         let is_there = help.contains(&format!("{flag} ")) || help.contains(&format!("{flag}["));
-        assert_ne!(is_there, to_come.contains(&flag), "{flag}");
+        assert!(is_there, "{flag}");
     }
 }
 

@@ -281,11 +281,13 @@ async fn suites_of_one_workflow_do_not_take_each_others_results() {
 async fn what_a_merge_queue_has_measured_counts_once_it_is_on_the_branch() {
     let mut state = merged_pull_request();
     let queued = |id, commit| Run::pushed(id, commit).by("merge_group");
-    state.measured(queued(3, "c").on("gh-readonly-queue/main/pr-1-b"));
-    // The queue threw this one out again.
     state.commit("thrown-out", &["c"]);
     state.measured(queued(4, "thrown-out").on("gh-readonly-queue/main/pr-2-c"));
     let github = Github::start(state);
+    // The queue threw that one out again: it never was on the branch.
+    why_none(&github, merge_of("main")).await;
+    let on_the_branch = queued(3, "c").on("gh-readonly-queue/main/pr-1-b");
+    github.state().measured(on_the_branch);
     let found = found(&github, merge_of("main")).await;
     assert_eq!(found.run, 3);
     assert_eq!(found.how, "gh-readonly-queue/main/pr-1-b, exact base, 8 days old");

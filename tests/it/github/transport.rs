@@ -125,11 +125,41 @@ async fn what_is_no_address_is_refused_before_anything_is_sent() {
     }
 }
 
+#[test]
+fn a_client_outside_of_a_runtime_is_an_error_and_no_panic() {
+    let error = Client::new("https://api.github.com", None).unwrap_err();
+    assert!(matches!(error.problem, Problem::Setup(_)), "{error}");
+}
+
 #[tokio::test]
 async fn an_answer_of_another_shape_is_an_error_and_no_panic() {
-    let github = Github::start(State::default());
+    let github = with_a_pull_request();
+    github
+        .state()
+        .trouble("/pulls/7", 1, || Fault::Status(200, Vec::new()));
+    // What the fake has said here is no pull request, and not described either.
     let error = ask(&client(&github)).await.unwrap_err();
-    assert_eq!(error.status(), Some(404));
+    github.state().undescribed.clear();
+    assert_eq!(
+        error.to_string(),
+        "cannot read pull request 7: the answer has not a head, a base and a number"
+    );
+    let proxy = serve_once("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>");
+    let error = ask(&Client::new(&proxy, None).unwrap()).await.unwrap_err();
+    assert!(matches!(error.problem, Problem::Shape(_)), "{error}");
+}
+
+/// A server that answers once, whatever is asked.
+fn serve_once(answer: &'static str) -> String {
+    use std::io::{Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 4096]);
+        stream.write_all(answer.as_bytes()).unwrap();
+    });
+    address
 }
 
 #[tokio::test]
