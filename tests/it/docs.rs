@@ -98,9 +98,7 @@ fn the_example_of_the_statistics_is_what_compare_says() {
 #[test]
 fn every_relative_link_leads_to_a_file() {
     let link = regex::Regex::new(r"\]\(([^)#:]+)(#[^)]*)?\)").unwrap();
-    for document in DOCUMENTS
-        .into_iter()
-        .chain(["ARCHITECTURE.md", "docs/action.md"]) {
+    for document in DOCUMENTS.into_iter().chain(["ARCHITECTURE.md", "docs/action.md"]) {
         let text = read(document);
         let directory = repository().join(document);
         for found in link.captures_iter(&text) {
