@@ -2,11 +2,11 @@ mod fixtures;
 
 use proptest::prelude::*;
 
-use super::{comparison_markdown, comparison_text, json, markdown, text};
+use super::{comparison_markdown, comparison_text, json, markdown, progress, running, text};
 use crate::model::comparison::{
     ComparisonVerdict, Concentration, Flip, Group, History, NotComparable, PairRef,
 };
-use crate::model::summary::{Conclusion, GateResult, Quarantined};
+use crate::model::summary::{AttemptTotals, Conclusion, GateResult, Quarantined};
 use crate::model::{
     AttemptRecord, CancelReason, ErrorClass, Outcome, PairSummary, Selection, SelectionKind, Summary, Usage,
     Verdict,
@@ -434,6 +434,31 @@ fn json_is_indented_and_ends_its_last_line() {
 }
 
 /// A summary in which every text from outside is `hostile`.
+#[test]
+fn a_run_that_goes_on_shows_how_far_it_is_and_no_rate() {
+    let mut summary = hostile_summary("harmless");
+    summary.totals.attempts = AttemptTotals {
+        planned: 474,
+        graded: 110,
+        passed: 90,
+        failed: 18,
+        timed_out: 2,
+        errored: 3,
+        cancelled: 361,
+        retried: 0,
+    };
+    assert_eq!(
+        progress(&summary),
+        "113 of 474 attempts have ended: 90 passed, 20 failed, 3 errored"
+    );
+    let body = running(&summary, ROOMY);
+    assert!(
+        body.starts_with("### Evals: running, 113 of 474 attempts have ended\n"),
+        "{body}"
+    );
+    assert!(!body.contains('%'), "{body}");
+}
+
 fn hostile_summary(hostile: &str) -> Summary {
     let mut summary = small();
     let id = format!("x{}x", hostile.replace(char::is_control, ""));

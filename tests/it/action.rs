@@ -6,6 +6,8 @@ mod act;
 mod cancel;
 mod files;
 mod hostile;
+#[cfg(target_os = "linux")]
+mod install;
 mod outcome;
 mod safety;
 

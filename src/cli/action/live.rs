@@ -1,9 +1,10 @@
 //! What is told of a run while it goes on: the log, and a comment that says how far it is. Decides nothing.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8Path;
+use tokio::sync::SetOnce;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -31,7 +32,7 @@ pub(super) struct Live {
     /// Where the run is told while it goes on.
     pub(super) talk: Option<Arc<Conversation>>,
     /// The step's own run, once it is about to start.
-    head: OnceLock<Arc<Narrator>>,
+    head: SetOnce<Arc<Narrator>>,
     over: CancellationToken,
 }
 
@@ -49,27 +50,29 @@ impl Live {
             artifact,
             url,
             talk,
-            head: OnceLock::new(),
+            head: SetOnce::new(),
             over: CancellationToken::new(),
         })
     }
 
     /// Says once a minute how far the run is, until it is over.
     pub(super) async fn beat(self: Arc<Self>) {
+        let head = tokio::select! {
+            () = self.over.cancelled() => return,
+            head = self.head.wait() => head,
+        };
         let mut beat = tokio::time::interval(HEARTBEAT);
+        let mut has_begun = false;
         loop {
             tokio::select! {
                 () = self.over.cancelled() => return,
                 _ = beat.tick() => {}
             }
-            let Some(head) = self.head.get() else {
-                // It is about to start.
-                beat.reset_after(Duration::from_millis(50));
-                continue;
-            };
             let mut summary = head.so_far();
             summary.run.url = Some(self.url.clone());
-            self.step.say(&report::progress(&summary));
+            if std::mem::replace(&mut has_begun, true) {
+                self.step.say(&report::progress(&summary));
+            }
             if let Some(talk) = &self.talk {
                 // What goes wrong here is told with the last word.
                 let render = |limit| report::running(&summary, limit);

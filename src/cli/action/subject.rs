@@ -176,3 +176,111 @@ fn tag(invocation: &Invocation) -> Option<String> {
             .map(str::to_owned),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::{Value, json};
+
+    use super::Subject;
+    use crate::github::baseline::{Event, Measured};
+    use crate::github::event::Invocation;
+
+    const HEAD: &str = "1111111111111111111111111111111111111111";
+    const BASE: &str = "2222222222222222222222222222222222222222";
+    const MERGE: &str = "3333333333333333333333333333333333333333";
+
+    fn invocation(event: &str, reference: &str, payload: &Value) -> Invocation {
+        let variables = [
+            ("GITHUB_EVENT_NAME", event),
+            ("GITHUB_REPOSITORY", "octo/evals"),
+            ("GITHUB_REPOSITORY_ID", "1"),
+            ("GITHUB_API_URL", "https://api.github.com"),
+            ("GITHUB_SERVER_URL", "https://github.com"),
+            ("GITHUB_RUN_ID", "9"),
+            ("GITHUB_SHA", MERGE),
+            ("GITHUB_REF", reference),
+        ];
+        let variables: BTreeMap<String, String> = variables
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        Invocation::read(&variables, payload.to_string().as_bytes()).unwrap()
+    }
+
+    fn event(name: &str, reference: &str, payload: &Value) -> Option<Event> {
+        Subject::of_event(&invocation(name, reference, payload), Some(MERGE)).event
+    }
+
+    #[test]
+    fn what_is_checked_out_says_whether_the_head_or_its_merge_is_measured() {
+        let repository = json!({ "id": 1, "full_name": "octo/evals" });
+        let payload = json!({ "pull_request": {
+            "number": 12,
+            "head": { "sha": HEAD, "ref": "faster", "repo": repository },
+            "base": { "sha": BASE, "ref": "release/2", "repo": repository },
+        } });
+        let run = invocation("pull_request", "refs/pull/12/merge", &payload);
+        let of = |measured| {
+            let base_branch = "release/2".to_owned();
+            Some(Event::PullRequest {
+                base_branch,
+                measured,
+            })
+        };
+        let merge = Subject::of_event(&run, Some(MERGE));
+        assert_eq!(merge.event, of(Measured::MergeCommit(MERGE.to_owned())));
+        assert_eq!(
+            (merge.pull_request, merge.head.as_deref()),
+            (Some(12), Some(HEAD))
+        );
+        assert_eq!(
+            merge.note.as_deref(),
+            Some("measured: the merge of 1111111 into release/2")
+        );
+        let head = Subject::of_event(&run, Some(HEAD));
+        assert_eq!(
+            (head.event, head.note),
+            (of(Measured::Head(HEAD.to_owned())), None)
+        );
+        let without_git = Subject::of_event(&run, None);
+        assert_eq!(without_git.event, of(Measured::MergeCommit(MERGE.to_owned())));
+    }
+
+    #[test]
+    fn every_other_event_is_on_a_branch_or_a_tag() {
+        let branch = "main".to_owned();
+        let commit = MERGE.to_owned();
+        let before = Some(BASE.to_owned());
+        assert_eq!(
+            event("push", "refs/heads/main", &json!({ "before": BASE })),
+            Some(Event::Push {
+                branch: branch.clone(),
+                before
+            })
+        );
+        let tag = || Some(Event::Tag { tag: "v1".to_owned() });
+        assert_eq!(event("push", "refs/tags/v1", &json!({ "before": BASE })), tag());
+        assert_eq!(
+            event("release", "", &json!({ "release": { "tag_name": "v1" } })),
+            tag()
+        );
+        assert_eq!(
+            event("schedule", "refs/heads/main", &json!({})),
+            Some(Event::OnBranch {
+                branch: branch.clone(),
+                commit
+            })
+        );
+        let queue = json!({ "merge_group": { "base_sha": BASE, "base_ref": "refs/heads/main" } });
+        assert_eq!(
+            event("merge_group", "refs/heads/gh-readonly-queue/main/pr-1", &queue),
+            Some(Event::MergeGroup {
+                base_branch: branch,
+                base: BASE.to_owned()
+            })
+        );
+        assert_eq!(event("workflow_dispatch", "", &json!({})), None);
+    }
+}

@@ -354,3 +354,51 @@ fn a_baseline_of_another_branch_called_main_is_not_taken() {
     let workflow = Workflow::new(suite("agent/task", "", &always(true)), state);
     assert_eq!(workflow.run().output("baseline-pass-rate"), "");
 }
+
+#[test]
+fn a_flip_is_tried_again_and_the_comment_says_whether_it_is_there_again() {
+    // The first attempt of the run fails, the fresh one passes.
+    let script = "[ -e \"$FLAG\" ] && passed=true || passed=false\ntouch \"$FLAG\"\nprintf '{\"passed\": %s}' $passed > result.json";
+    let suite = suite("agent/task", "confirm: 1", script);
+    let config = suite.read("evalwave.yml");
+    suite.write(
+        "evalwave.yml",
+        &config.replace("  command:", "  env-from: [FLAG]\n  command:"),
+    );
+    let workflow = Workflow::new(suite, measured());
+    let flag = workflow.runner().join("flag");
+    let workflow = workflow.set("FLAG", flag.as_str());
+    let step = workflow.run();
+    assert_eq!(step.output("pass-to-fail"), "1", "{}", step.log);
+    assert!(
+        workflow.comments()[0].contains("1 of 1 PASS→FAIL did not reproduce"),
+        "{}",
+        workflow.comments()[0]
+    );
+    assert!(
+        step.log.contains("::group::confirm 1/1 PASS agent × task"),
+        "{}",
+        step.log
+    );
+}
+
+#[test]
+fn the_base_can_be_measured_beside_the_change() {
+    let workflow = Workflow::new(suite("agent/task", "", &always(true)), measured());
+    let workflow = workflow.input("baseline", "measure:HEAD");
+    let step = workflow.run();
+    assert_eq!(step.output("baseline-pass-rate"), "1", "{}", step.log);
+    assert!(
+        step.log.contains("::group::baseline 1/1 PASS agent × task"),
+        "{}",
+        step.log
+    );
+    assert!(
+        !workflow
+            .github
+            .asked()
+            .iter()
+            .any(|line| line.contains("/actions/")),
+        "nothing is looked for"
+    );
+}
