@@ -28,4 +28,4 @@ HTML
   echo '</div></div>'
 } >"$out/comment.html"
 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --force-device-scale-factor=1.5 \
-  --window-size=894,760 --screenshot="$PWD/docs/comment.png" "file://$out/comment.html" 2>/dev/null
+  --window-size=894,690 --screenshot="$PWD/docs/comment.png" "file://$out/comment.html" 2>/dev/null

@@ -33,6 +33,9 @@ use crate::store::RunDir;
 use arguments::{Arguments, Subcommand};
 use context::Context;
 
+/// The report beside the summary.
+const REPORT_FILE: &str = "report.md";
+
 /// A command that could not be done.
 #[derive(Debug)]
 struct Failure {
@@ -106,9 +109,6 @@ fn print(text: &str) -> Result<(), Failure> {
         _ => Ok(()),
     }
 }
-
-/// The report beside the summary.
-const REPORT_FILE: &str = "report.md";
 
 /// Writes the documents of a whole run; what cannot be written is said. Gives whether all were.
 fn keep(directory: &RunDir, summary: &Summary) -> Result<bool, Failure> {

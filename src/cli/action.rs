@@ -6,6 +6,7 @@ mod compare;
 mod conversation;
 mod findings;
 mod inputs;
+mod live;
 mod measure;
 mod narrator;
 mod publish;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::Failure;
 use super::context::Context;
 use super::execution;
 use super::job::{self, Means};
-use super::progress::Progress;
-use super::recorder::Recording;
+use super::recorder::{Audience, Recording};
 use super::sources::Suite;
 use crate::model::{Concurrency, Run, RunPlan};
 use crate::plan;
@@ -40,6 +40,7 @@ pub(super) struct Common<'a> {
     /// What no sandbox receives.
     pub(super) leave_out: &'a [Utf8PathBuf],
     pub(super) started_at: Timestamp,
+    pub(super) audience: &'a dyn Audience,
 }
 
 /// A plan that is about to run.
@@ -64,8 +65,8 @@ impl Arm {
         )?;
         let backend = execution::backend(config, &job, common.context)?;
         let directory = RunDir::create(&place.directory, place.overwrite, &job.plan, &config.attempt)?;
-        let progress = Progress::new(place.name, job.plan.attempts());
-        let recording = Arc::new(Recording::new(directory, progress));
+        let show = common.audience.attend(place.name, &job, directory.path());
+        let recording = Arc::new(Recording::new(directory, show));
         Ok(Self {
             job: Arc::new(job),
             backend,
@@ -108,7 +109,7 @@ pub(super) fn share(head: &mut RunPlan, base: &mut RunPlan, most: Option<usize>)
     true
 }
 
-/// Runs arms; SIGINT and SIGTERM cancel all of them.
+/// Runs arms, and whatever else waits for something; SIGINT and SIGTERM cancel all of it.
 pub(super) struct Driver {
     runtime: tokio::runtime::Runtime,
     cancel: CancellationToken,
@@ -116,10 +117,36 @@ pub(super) struct Driver {
 
 impl Driver {
     pub(super) fn new() -> Result<Self, Failure> {
-        Ok(Self {
-            runtime: execution::runtime()?,
-            cancel: CancellationToken::new(),
-        })
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .context("cannot start the asynchronous runtime")?;
+        let cancel = CancellationToken::new();
+        runtime.spawn(cancel_on_signal(cancel.clone()));
+        Ok(Self { runtime, cancel })
+    }
+
+    /// Waits for something; `None` if it is cancelled first.
+    pub(super) fn wait<T>(&self, something: impl Future<Output = T>) -> Option<T> {
+        self.runtime.block_on(self.cancel.run_until_cancelled(something))
+    }
+
+    /// Waits for something to its end, cancelled or not.
+    pub(super) fn finish<T>(&self, something: impl Future<Output = T>) -> T {
+        self.runtime.block_on(something)
+    }
+
+    /// Starts something that goes on meanwhile.
+    pub(super) fn start<T: Send + 'static>(
+        &self,
+        something: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        self.runtime.spawn(something)
+    }
+
+    /// Whether a signal has come.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
     }
 
     /// Runs the arms to their end, at once or one after another; their runs are in the same order.
@@ -134,17 +161,13 @@ impl Driver {
             )
         };
         self.runtime.block_on(async {
-            let watching = tokio::spawn(execution::cancel_on_signal(self.cancel.clone()));
-            let runs = if at_once {
-                futures::future::join_all(arms.iter().map(run)).await
-            } else {
-                let mut runs = Vec::new();
-                for arm in arms {
-                    runs.push(run(arm).await);
-                }
-                runs
-            };
-            watching.abort();
+            if at_once {
+                return futures::future::join_all(arms.iter().map(run)).await;
+            }
+            let mut runs = Vec::new();
+            for arm in arms {
+                runs.push(run(arm).await);
+            }
             runs
         })
     }

@@ -76,19 +76,18 @@ pub(super) fn between(
         gates: config.gates.clone(),
     };
     let found = compare::assess(Some(&baseline), &current, &criteria);
-    let comparison = found.comparison.context("nothing was compared")?;
     let facts = GateFacts::of_results(&current);
-    let gates = found.gates;
     let (_, exit) = aggregate::conclude(Facts {
         measured: facts.pass_rate().is_some(),
         complete: facts.without_verdict.is_empty(),
         cancelled: false,
         skipped: false,
-        gates: &gates,
+        gates: &found.gates,
     });
     Ok(Compared {
-        comparison,
-        gates,
+        // Two sides give a comparison, whatever is in them.
+        comparison: found.comparison.context("cannot compare the two")?,
+        gates: found.gates,
         exit,
     })
 }

@@ -1,76 +1,173 @@
-//! What `run` and `action` share: an engine, a runtime, the signals, and how a run that is not all on disk ends.
-//! Knows no terminal and no workflow.
+//! A settled run from its engine to its documents and its exit code: what `run` and `action` share. Knows neither where
+//! its settings and its baseline came from, nor who is told.
 
-use std::sync::Arc;
+use jiff::Timestamp;
 
-use anyhow::Context as _;
-use camino::Utf8PathBuf;
-use tokio_util::sync::CancellationToken;
-
+use super::arms::{Arm, Common, Driver, Place};
+use super::baseline::Baseline;
+use super::conclude::Judging;
+use super::confirm::Wanted;
 use super::context::Context;
-use super::{Failure, tell};
-use crate::config::{Config, SandboxConfig};
-use crate::model::{ExitCode, RunPlan};
-use crate::runner::Job;
-use crate::sandbox::Backend;
-use crate::sandbox::local::{LocalBackend, LocalOptions};
+use super::job::Means;
+use super::measure::{Measured, Prepared};
+use super::output::Output;
+use super::recorder::Audience;
+use super::sources::Suite;
+use super::{Failure, keep, tell};
+use crate::aggregate;
+use crate::compare::Known;
+use crate::model::{ExitCode, Run, RunPlan, Summary};
+use crate::sandbox::local::harden_self;
 
-/// The engine that the suite asks for.
-pub(super) fn backend(config: &Config, job: &Job, context: &Context) -> Result<Arc<dyn Backend>, Failure> {
-    let SandboxConfig::Local(local) = &config.sandbox;
-    let options = LocalOptions {
-        run_id: job.run_id.clone(),
-        temporary: context.temp_dir.clone(),
-        program: context.program.clone(),
-        path: context.environment.get("PATH").cloned(),
-        home: context.environment.get("HOME").map(Utf8PathBuf::from),
-        lang: context.environment.get("LANG").cloned(),
-        system: context.system_variables(),
-    };
-    Ok(Arc::new(LocalBackend::new(local, options, &job.workspace.root)?))
+/// Everything that a run needs, settled before anything is spent.
+pub(super) struct Execution<'a> {
+    pub(super) suite: &'a Suite,
+    pub(super) plan: RunPlan,
+    pub(super) baseline: Baseline,
+    pub(super) known: Known,
+    pub(super) means: &'a Means,
+    pub(super) output: &'a Output,
+    /// Whether a run that is there already gives way.
+    pub(super) overwrite: bool,
+    /// Nothing is selected, and that is fine.
+    pub(super) skipped: bool,
+    /// The page of the workflow run that it is a part of.
+    pub(super) url: Option<String>,
+    pub(super) started_at: Timestamp,
+    pub(super) audience: &'a dyn Audience,
+    pub(super) context: &'a Context,
 }
 
-/// What everything that waits runs on.
-pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    Ok(tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the asynchronous runtime")?)
+/// What has become of a run.
+pub(super) struct Done {
+    pub(super) summary: Summary,
+    pub(super) exit: ExitCode,
+    /// Not everything of it could be written.
+    pub(super) lost: bool,
 }
 
-/// Waits for SIGINT or SIGTERM, then cancels.
-pub(super) async fn cancel_on_signal(cancel: CancellationToken) {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let (Ok(mut interrupt), Ok(mut terminate)) =
-            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-        else {
-            tell("warning: signals cannot be watched: an interrupt will lose what runs");
-            return;
-        };
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+impl Done {
+    /// The exit code: what was run has to be known to be a success.
+    pub(super) fn exit(&self, untold: bool) -> ExitCode {
+        match self.exit {
+            ExitCode::Success if self.lost || untold => ExitCode::Incomplete,
+            exit => exit,
         }
     }
-    #[cfg(not(unix))]
-    if tokio::signal::ctrl_c().await.is_err() {
-        return;
+}
+
+/// Said where something of a run is missing on disk.
+pub(super) const LOST: &str = "not everything of this run could be written: its directory is incomplete";
+
+impl Execution<'_> {
+    /// Runs it, and writes its documents. `notices` are added to its summary.
+    pub(super) fn run(mut self, driver: &Driver, notices: Vec<String>) -> Result<Done, Failure> {
+        let leave_out = self.output.roots();
+        let common = Common {
+            suite: self.suite,
+            means: self.means,
+            context: self.context,
+            leave_out: &leave_out,
+            started_at: self.started_at,
+            audience: self.audience,
+        };
+        let base = self.base()?;
+        let at_once = base.as_ref().is_none_or(|base| base.at_once);
+        harden_self();
+        let place = Place {
+            name: "",
+            root: &self.suite.root,
+            run_id: self.output.run_id.clone(),
+            directory: self.output.directory.clone(),
+            overwrite: self.overwrite,
+        };
+        let head = Arm::new(&common, place, self.plan)?;
+        let measured = base.map(|base| base.arm(&common, self.output)).transpose()?;
+        self.output.point_latest();
+        if head.job.plan.concurrency.bounded {
+            tell(&format!("notice: {}", bounded(&head.job.plan)));
+        }
+
+        let arms: Vec<&Arm> = std::iter::once(&head)
+            .chain(measured.as_ref().map(|measured| &measured.arm))
+            .collect();
+        let mut runs = driver.run(&arms, at_once).into_iter();
+        let (Some(run), base_run) = (runs.next(), runs.next()) else {
+            return Err(anyhow::anyhow!("nothing was run").into());
+        };
+        let mut judging = Judging {
+            config: &self.suite.config,
+            run: &run,
+            summary: aggregate::summarize(&run),
+            baseline: None,
+            known: self.known,
+        };
+        judging.summary.run.url = self.url;
+        if run.plan.concurrency.bounded {
+            judging.summary.notices.push(bounded(&run.plan));
+        }
+        judging.summary.notices.extend(notices);
+        compare_with(self.baseline, measured.as_ref(), base_run, &mut judging)?;
+        let wanted = Wanted {
+            attempts: self.suite.config.confirm,
+            plan: &head.job.plan,
+            run_id: &self.output.run_id,
+            directory: &self.output.directory,
+            base: measured
+                .as_ref()
+                .map(|measured| (&measured.arm.job.plan, measured.base.root())),
+            most: self.suite.most_at_once(),
+        };
+        let fresh = wanted.confirm(&mut judging, &common, driver);
+        let (summary, exit) = judging.conclude(run.cancelled || fresh.cancelled, self.skipped);
+        let kept = keep(&head.recording.directory, &summary)?;
+        Ok(Done {
+            summary,
+            exit,
+            lost: !kept || fresh.lost || arms.iter().any(|arm| arm.recording.has_lost()),
+        })
     }
-    tell("cancelling: nothing more starts, what runs is stopped");
-    cancel.cancel();
+
+    /// The base revision, where it is measured beside this one.
+    fn base(&mut self) -> Result<Option<Prepared>, Failure> {
+        let Baseline::Measure(reference) = &self.baseline else {
+            return Ok(None);
+        };
+        let base = Prepared::new(
+            self.suite,
+            reference.as_deref(),
+            &mut self.plan,
+            &self.output.run_id,
+            self.context,
+        )?;
+        if base.is_none() {
+            let why = "no baseline: the base revision has none of these pairs";
+            self.baseline = Baseline::None(why.to_owned());
+        }
+        Ok(base)
+    }
+}
+
+fn compare_with(
+    baseline: Baseline,
+    measured: Option<&Measured>,
+    base_run: Option<Run>,
+    judging: &mut Judging<'_>,
+) -> Result<(), Failure> {
+    match (baseline, measured, base_run) {
+        (Baseline::Known(baseline), ..) => judging.baseline = Some(baseline),
+        (Baseline::None(why), ..) => judging.summary.notices.push(why),
+        (Baseline::Measure(_), Some(measured), Some(run)) => {
+            let summary = aggregate::summarize(&run);
+            keep(&measured.arm.recording.directory, &summary)?;
+            judging.baseline = Some(measured.base.results(&summary));
+        }
+        (Baseline::Measure(_), ..) => {}
+    }
+    Ok(())
 }
 
 /// What bounds the concurrency below what was asked for.
-pub(super) fn bounded(plan: &RunPlan) -> String {
+fn bounded(plan: &RunPlan) -> String {
     format!("concurrency {}", plan.concurrency.reason)
-}
-
-/// The exit code of a run of which something may not be on disk: what was run has to be known to be a success.
-pub(super) fn exit_with(exit: ExitCode, lost: bool) -> ExitCode {
-    match exit {
-        ExitCode::Success if lost => ExitCode::Incomplete,
-        exit => exit,
-    }
 }

@@ -17,13 +17,14 @@ use crate::schedule::Pace;
 /// What attempts are given from this process's environment.
 pub(super) struct Means {
     env: Vec<(String, String)>,
-    secrets: Vec<(String, String)>,
+    /// By name.
+    pub(super) secrets: Vec<(String, String)>,
     redactor: Redactor,
 }
 
 impl Means {
-    /// Gathers it; a missing secret is said before anything is spent. `hidden` is taken out of whatever is kept,
-    /// besides the secrets.
+    /// Gathers it; a missing secret is said before anything is spent. `hidden` is taken out of whatever is kept, besides
+    /// the secrets.
     pub(super) fn gather(config: &Config, hidden: &[&str], context: &Context) -> Result<Self, Failure> {
         let secrets = secrets(config, context)?;
         let env = config.attempt.env_from.iter();

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::recorder::Show;
 use super::tell;
 use crate::model::{AttemptId, AttemptRecord, Event, Outcome};
 use crate::report::plain;
@@ -25,8 +26,13 @@ impl Progress {
         }
     }
 
-    /// Shows an event, if it is one for a reader.
-    pub(super) fn show(&self, event: &Event) {
+    fn width(&self) -> usize {
+        2 * self.planned.to_string().len() + 1
+    }
+}
+
+impl Show for Progress {
+    fn show(&self, event: &Event) {
         match event {
             Event::TryFailed {
                 attempt,
@@ -66,10 +72,6 @@ impl Progress {
             }
             _ => {}
         }
-    }
-
-    fn width(&self) -> usize {
-        2 * self.planned.to_string().len() + 1
     }
 }
 

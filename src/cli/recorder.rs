@@ -1,26 +1,40 @@
-//! Hands a run's events to the run directory and to the terminal.
+//! Hands a run's events to the run directory, and to whoever shows them.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 
-use super::progress::Progress;
 use crate::model::{AttemptId, Event, with_causes};
-use crate::runner::{RecordError, Recorder};
+use crate::runner::{Job, RecordError, Recorder};
 use crate::store::{RunDir, StoreError};
 
-/// Keeps events in a run directory, and knows whether one was lost.
-pub(super) struct Keeper {
+/// Shows what happens in a run.
+pub(super) trait Show: Send + Sync {
+    /// Shows an event, if it is one for a reader.
+    fn show(&self, event: &Event);
+}
+
+/// Finds somebody to show a run's events.
+pub(super) trait Audience {
+    /// For a run that is about to start in `directory`; `name` is empty for the run itself, and else what it is called.
+    fn attend(&self, name: &'static str, job: &Job, directory: &Utf8Path) -> Arc<dyn Show>;
+}
+
+/// Keeps events and shows them.
+pub(super) struct Recording {
     pub(super) directory: RunDir,
+    show: Arc<dyn Show>,
     lost: AtomicBool,
 }
 
-impl Keeper {
+impl Recording {
     /// Nothing has happened yet.
-    pub(super) fn new(directory: RunDir) -> Self {
+    pub(super) fn new(directory: RunDir, show: Arc<dyn Show>) -> Self {
         Self {
             directory,
+            show,
             lost: AtomicBool::new(false),
         }
     }
@@ -36,7 +50,7 @@ fn record_error(error: StoreError) -> RecordError {
 }
 
 #[async_trait]
-impl Recorder for Keeper {
+impl Recorder for Recording {
     async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, RecordError> {
         self.directory
             .open_try(attempt, try_number)
@@ -49,34 +63,8 @@ impl Recorder for Keeper {
         if recorded.is_err() {
             self.lost.store(true, Ordering::Relaxed);
         }
+        // Only now is what an attempt has left where it can be read.
+        self.show.show(event);
         recorded.map_err(record_error)
-    }
-}
-
-/// Keeps events and shows them.
-pub(super) struct Recording {
-    pub(super) keeper: Keeper,
-    progress: Progress,
-}
-
-impl Recording {
-    /// Nothing has happened yet.
-    pub(super) fn new(directory: RunDir, progress: Progress) -> Self {
-        Self {
-            keeper: Keeper::new(directory),
-            progress,
-        }
-    }
-}
-
-#[async_trait]
-impl Recorder for Recording {
-    async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, RecordError> {
-        self.keeper.open_try(attempt, try_number).await
-    }
-
-    async fn record(&self, event: &Event) -> Result<(), RecordError> {
-        self.progress.show(event);
-        self.keeper.record(event).await
     }
 }

@@ -182,7 +182,7 @@ fn sources_that_cannot_be_read_are_named_with_what_was_expected() {
         ("object.json", "expected an array of rows"),
         ("twice.json", "row 1 and row 2"),
         ("git:HEAD:x.json", "git"),
-        ("artifact:evals", "only the action, on GitHub, can reach it"),
+        ("artifact:evals", "only the action, on GitHub"),
         ("none", "none"),
     ];
     for (source, expected) in cases {

@@ -59,6 +59,13 @@ impl Looking<'_> {
     pub(super) async fn look(&self) -> Result<Looked, Failure> {
         let sources = match &self.suite.config.baseline {
             BaselineConfig::None => return Ok(Looked::none("no baseline was asked for")),
+            BaselineConfig::Measure(reference) => {
+                return Ok(Looked {
+                    baseline: Baseline::Measure(reference.clone()),
+                    notes: Vec::new(),
+                    failed: None,
+                });
+            }
             BaselineConfig::Auto => vec!["auto".to_owned()],
             BaselineConfig::Measure(reference) => {
                 return Ok(Looked {

@@ -2,42 +2,33 @@
 //! the run, its documents and its exit code are the same.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use camino::Utf8PathBuf;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use anyhow::anyhow;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use super::baseline::{Looked, Looking};
 use super::conversation::{Conversation, Silence, is_wanted};
 use super::findings;
 use super::inputs::Inputs;
-use super::narrator::Narrator;
+use super::live::Live;
 use super::publish::Unfinished;
 use super::step::Step;
 use super::subject::{self, Subject};
 use crate::cli::arguments::SelectionArguments;
-use crate::cli::baseline::Baseline;
-use crate::cli::conclude::{self, Judging};
+use crate::cli::arms::Driver;
 use crate::cli::context::{self, Context};
+use crate::cli::execution::{Done, Execution, LOST};
 use crate::cli::job::{self, Means};
 use crate::cli::output::Output;
 use crate::cli::sources::Suite;
-use crate::cli::{Failure, REPORT_FILE, execution, keep};
-use crate::compare::Known;
-use crate::config::{BaselineConfig, CommentMode, Config};
+use crate::cli::{Failure, REPORT_FILE, conclude};
+use crate::config::CommentMode;
 use crate::github::comment::{State, Target};
 use crate::github::event::Invocation;
 use crate::github::log::Loudness;
 use crate::github::{Client, Secret};
-use crate::model::{ExitCode, Run, RunPlan, Summary, with_causes};
-use crate::runner::{self, Job};
-use crate::sandbox::local::harden_self;
-use crate::store::RunDir;
-use crate::{aggregate, catalog, report};
-
-/// How often a run that goes on says how far it is.
-const HEARTBEAT: Duration = Duration::from_secs(60);
+use crate::model::{ExitCode, RunPlan, with_causes};
+use crate::{catalog, report};
 
 /// Runs the suite as the inputs and the event say.
 pub(super) fn measure(
@@ -52,7 +43,9 @@ pub(super) fn measure(
     refuse_unbuilt(&suite.config)?;
     let missing = job::missing_secrets(&suite.config, context);
     if let Some(why) = subject::withheld(invocation, &missing) {
-        skip(&why, step);
+        step.annotate(Loudness::Notice, "evals skipped", &why);
+        step.outputs(&[("conclusion", "skipped".to_owned())]);
+        step.summarize(|_| format!("### Evals: skipped\n{why}\n"));
         return Ok(ExitCode::Success);
     }
     let plan = suite.plan(&selection)?;
@@ -63,7 +56,7 @@ pub(super) fn measure(
         suite: &suite,
         context,
     };
-    execution::runtime()?.block_on(measurement.run(plan, step))
+    measurement.run(plan, step)
 }
 
 /// What a terminal can do and a step cannot yet.
@@ -86,7 +79,9 @@ leave it out, or use `evalwave run`"
 fn selection(inputs: &Inputs, invocation: &Invocation, step: &Step) -> SelectionArguments {
     let changed_since = inputs.changed_only.then(|| invocation.changed_since()).flatten();
     if inputs.changed_only && changed_since.is_none() {
-        step.say("notice: `changed-only`: this event has nothing that changes could be counted from: every pair runs");
+        step.say(
+            "notice: `changed-only`: this event has nothing that changes could be counted from: every pair runs",
+        );
     }
     SelectionArguments {
         config: inputs.config.clone(),
@@ -94,17 +89,6 @@ fn selection(inputs: &Inputs, invocation: &Invocation, step: &Step) -> Selection
         changed_since: changed_since.map(str::to_owned),
         ..SelectionArguments::default()
     }
-}
-
-fn skip(why: &str, step: &Step) {
-    step.annotate(Loudness::Notice, "evals skipped", why);
-    step.outputs(&[("conclusion", "skipped".to_owned())]);
-    step.summarize(|_| {
-        format!(
-            "### Evals: skipped\n{}\n",
-            report::code(why).replace("<code>", "").replace("</code>", "")
-        )
-    });
 }
 
 struct Measurement<'a> {
@@ -126,10 +110,21 @@ struct Prepared {
 }
 
 impl Measurement<'_> {
-    async fn run(&self, plan: RunPlan, step: &mut Step) -> Result<ExitCode, Failure> {
-        let cancel = CancellationToken::new();
-        let watching = tokio::spawn(execution::cancel_on_signal(cancel.clone()));
-        let Some(prepared) = cancel.run_until_cancelled(self.prepare()).await else {
+    fn run(&self, plan: RunPlan, step: &mut Step) -> Result<ExitCode, Failure> {
+        let config = &self.suite.config;
+        let started_at = context::now();
+        let known = conclude::known(
+            &config.history,
+            &config.flaky,
+            Some(config.policy),
+            started_at,
+            self.context,
+        )?;
+        let token: Vec<&str> = self.inputs.token.as_deref().into_iter().collect();
+        let means = Means::gather(config, &token, self.context)?;
+        step.hide(means.secrets.iter().map(|(_, value)| value.as_str()));
+        let driver = Driver::new()?;
+        let Some(prepared) = driver.wait(self.prepare()) else {
             step.outputs(&[("conclusion", "cancelled".to_owned())]);
             return Ok(ExitCode::Cancelled);
         };
@@ -139,98 +134,74 @@ impl Measurement<'_> {
             looked,
             mut not_done,
         } = prepared?;
-        let started_at = context::now();
-        let output = self.output(context::new_run_id(started_at));
-        let token = self.inputs.token.as_deref();
-        let hidden: Vec<&str> = token.into_iter().collect();
-        let config = &self.suite.config;
-        let known = conclude::known(
-            &config.history,
-            &config.flaky,
-            Some(config.policy),
-            started_at,
-            self.context,
-        )?;
-        let means = Means::gather(config, &hidden, self.context)?;
-        let workspace = job::workspace(config, &self.suite.root, &output.roots())?;
-        let run_id = output.run_id.clone();
-        let job = job::job(config, &means, workspace, plan, run_id, started_at)?;
-        step.hide(job.secrets.iter().map(|(_, value)| value.as_str()));
-        harden_self();
-        let backend = execution::backend(config, &job, self.context)?;
-        let directory = RunDir::create(&output.directory, false, &job.plan, &config.attempt)?;
-        // Known from here on, so that what there is is kept even if this process is killed.
-        step.outputs(&[
-            ("artifact", self.artifact()),
-            ("results-dir", output.directory.to_string()),
-        ]);
-        step.say(&format!(
-            "{} pairs x {} attempts, {}, concurrency {}",
-            job.plan.pairs.len(),
-            job.plan.runs,
-            job.plan.strategy,
-            job.plan.concurrency.reason
-        ));
         let talk = self.conversation(client, &subject).map(Arc::new);
-        let narrator = Narrator::new(directory, step.clone(), self.invocation.debug, &job);
-        let narrator = Arc::new(narrator);
-        let live = Live {
-            talk: talk.clone(),
-            mode: self.suite.config.report.comment,
-            narrator: Arc::clone(&narrator),
-            url: self.invocation.run_url(),
-            step: step.clone(),
+        let url = self.invocation.run_url();
+        let live = Live::new(
+            step.clone(),
+            self.invocation.debug,
+            self.artifact(),
+            url.clone(),
+            talk.clone()
+                .filter(|_| config.report.comment == CommentMode::Always),
+        );
+        let output = self.output(context::new_run_id(started_at));
+        let mut notices = looked.notes;
+        notices.extend(subject.note);
+        let execution = Execution {
+            suite: self.suite,
+            plan,
+            baseline: looked.baseline,
+            known,
+            means: &means,
+            output: &output,
+            overwrite: false,
+            skipped: self.skipped,
+            url: Some(url),
+            started_at,
+            audience: live.as_ref(),
+            context: self.context,
         };
-        if let (Some(talk), CommentMode::Always) = (&talk, live.mode) {
-            Unfinished::of(talk, self.invocation).write(&narrator.keeper.directory);
-        }
-        let run = live.drive(job, backend, cancel.clone()).await;
-        watching.abort();
+        let beating = driver.start(Arc::clone(&live).beat());
+        let done = execution.run(&driver, notices);
+        live.end(beating, &driver);
+        let done = done?;
 
-        let (summary, exit) = self.conclude(&run, &subject, looked, known);
-        let kept = keep(&narrator.keeper.directory, &summary)?;
-        step.outputs(&findings::outputs(
-            &summary,
-            narrator.keeper.directory.path(),
-            REPORT_FILE,
-        ));
-        step.summarize(|limit| report::markdown(&summary, limit));
-        for (loudness, title, message) in findings::annotations(&summary) {
-            step.annotate(loudness, &title, &message);
-        }
+        self.publish(&done, &output.directory, step);
         if let Some(talk) = &talk {
             let last = LastWord {
                 talk,
-                mode: live.mode,
-                exit,
-                summary: &summary,
-                narrator: &narrator,
+                mode: config.report.comment,
+                done: &done,
+                directory: &output.directory,
                 step,
-                invocation: self.invocation,
+                url: &self.invocation.run_url(),
             };
-            not_done.extend(last.say().await);
+            not_done.extend(driver.finish(last.say()));
         }
         if !not_done.is_empty() {
-            step.annotate(
-                Loudness::Warning,
-                "GitHub did not do all that it was asked",
-                &not_done.join("\n"),
-            );
+            let title = "GitHub did not do all that it was asked";
+            step.annotate(Loudness::Warning, title, &not_done.join("\n"));
         }
-        step.say(&report::text(&summary, false));
-        let lost = !kept || narrator.keeper.has_lost();
-        if lost {
-            let message = "not everything of this run could be written: its directory is incomplete";
-            step.annotate(Loudness::Warning, "evalwave", message);
+        if done.lost {
+            step.annotate(Loudness::Error, "evalwave", LOST);
         }
-        Ok(execution::exit_with(exit, lost))
+        step.say(&report::text(&done.summary, false));
+        Ok(done.exit(false))
+    }
+
+    /// Everything that needs no answer.
+    fn publish(&self, done: &Done, directory: &Utf8Path, step: &Step) {
+        step.outputs(&findings::outputs(&done.summary, directory, REPORT_FILE));
+        step.summarize(|limit| report::markdown(&done.summary, limit));
+        for (loudness, title, message) in findings::annotations(&done.summary) {
+            step.annotate(loudness, &title, &message);
+        }
     }
 
     async fn prepare(&self) -> Result<Prepared, Failure> {
         let mut not_done = Vec::new();
         let token = self.inputs.token.clone().map(Secret::new);
-        let client = Client::new(&self.invocation.api_url, token.as_ref());
-        let client = match client {
+        let client = match Client::new(&self.invocation.api_url, token.as_ref()) {
             Ok(client) => Some(client),
             Err(error) => {
                 not_done.push(format!("nothing was asked of it: {}", with_causes(&error)));
@@ -244,11 +215,8 @@ impl Measurement<'_> {
                 Subject::of_approved(approved, self.invocation, client, commit.as_deref()).await?
             }
             (Some(_), None) => {
-                return Err(anyhow::anyhow!(
-                    "cannot ask GitHub for the pull request: nothing was run\n{}",
-                    not_done.join("\n")
-                )
-                .into());
+                let why = not_done.join("\n");
+                return Err(anyhow!("cannot ask for the pull request: nothing was run\n{why}").into());
             }
         };
         let looking = Looking {
@@ -308,106 +276,24 @@ impl Measurement<'_> {
             head: subject.head.clone().unwrap_or_default(),
         })
     }
-
-    fn conclude(&self, run: &Run, subject: &Subject, looked: Looked, known: Known) -> (Summary, ExitCode) {
-        let mut summary = aggregate::summarize(run);
-        summary.run.url = Some(self.invocation.run_url());
-        if run.plan.concurrency.bounded {
-            summary.notices.push(execution::bounded(&run.plan));
-        }
-        summary.notices.extend(looked.notes);
-        summary.notices.extend(subject.note.clone());
-        let baseline = match looked.baseline {
-            Baseline::Known(baseline) => Some(baseline),
-            Baseline::None(why) => {
-                summary.notices.push(why);
-                None
-            }
-            Baseline::Measure(_) => None,
-        };
-        let judging = Judging {
-            config: &self.suite.config,
-            run,
-            summary,
-            baseline,
-            known,
-        };
-        judging.conclude(run.cancelled, self.skipped)
-    }
-}
-
-/// A run that goes on, and what is told of it meanwhile.
-struct Live {
-    talk: Option<Arc<Conversation>>,
-    mode: CommentMode,
-    narrator: Arc<Narrator>,
-    url: String,
-    step: Step,
-}
-
-impl Live {
-    async fn drive(
-        &self,
-        job: Job,
-        backend: Arc<dyn crate::sandbox::Backend>,
-        cancel: CancellationToken,
-    ) -> Run {
-        let recorder = Arc::clone(&self.narrator) as Arc<dyn runner::Recorder>;
-        let running = runner::run(Arc::new(job), backend, recorder, cancel.clone());
-        tokio::pin!(running);
-        let mut beat = tokio::time::interval(HEARTBEAT);
-        let mut writing: Option<JoinHandle<()>> = None;
-        let mut first = true;
-        let run = loop {
-            tokio::select! {
-                run = &mut running => break run,
-                _ = beat.tick() => {
-                    let busy = writing.as_ref().is_some_and(|writing| !writing.is_finished());
-                    let Some(mut summary) = self.narrator.so_far() else { continue };
-                    summary.run.url = Some(self.url.clone());
-                    if !std::mem::take(&mut first) {
-                        self.step.say(&report::progress(&summary));
-                    }
-                    if !busy && self.mode == CommentMode::Always {
-                        writing = self.talk.clone().map(|talk| tokio::spawn(say_running(talk, summary)));
-                    }
-                }
-            }
-        };
-        // Two requests for one comment at once could make two of it. What hangs is not waited for.
-        if let Some(mut writing) = writing {
-            let limit = Duration::from_millis(if cancel.is_cancelled() { 500 } else { 10_000 });
-            if tokio::time::timeout(limit, &mut writing).await.is_err() {
-                writing.abort();
-            }
-        }
-        run
-    }
-}
-
-/// What goes wrong here is told with the last word.
-async fn say_running(talk: Arc<Conversation>, summary: Summary) {
-    let _ = talk
-        .write(State::Running, false, &|limit| report::running(&summary, limit))
-        .await;
 }
 
 /// The comment of a run that has ended.
 struct LastWord<'a> {
     talk: &'a Conversation,
     mode: CommentMode,
-    exit: ExitCode,
-    summary: &'a Summary,
-    narrator: &'a Narrator,
+    done: &'a Done,
+    directory: &'a Utf8Path,
     step: &'a Step,
-    invocation: &'a Invocation,
+    url: &'a str,
 }
 
 impl LastWord<'_> {
     /// Says it; gives what could not be done, if that is not normal.
     async fn say(&self) -> Option<String> {
-        let render = |limit| self.step.clean(&report::markdown(self.summary, limit));
-        if !is_wanted(self.mode, self.summary, self.exit) {
+        let summary = &self.done.summary;
+        let render = |limit| self.step.clean(&report::markdown(summary, limit));
+        if !is_wanted(self.mode, summary, self.done.exit) {
             return match self.talk.amend(&render).await {
                 Ok(url) => {
                     self.step.outputs(&[("comment-url", url.unwrap_or_default())]);
@@ -418,21 +304,18 @@ impl LastWord<'_> {
                 Err(Silence::Failed(why)) => Some(format!("an earlier comment was not renewed: {why}")),
             };
         }
-        let unfinished = Unfinished::of(self.talk, self.invocation);
-        unfinished.write(&self.narrator.keeper.directory);
-        let cancelled = self.exit == ExitCode::Cancelled;
+        Unfinished::of(self.talk, self.url).write(self.directory);
+        let cancelled = self.done.exit == ExitCode::Cancelled;
         let state = if cancelled { State::Partial } else { State::Final };
         match self.talk.write(state, cancelled, &render).await {
             Ok(url) => {
-                Unfinished::remove(self.narrator.keeper.directory.path());
+                Unfinished::remove(self.directory);
                 self.step.outputs(&[("comment-url", url)]);
                 None
             }
             Err(Silence::Forbidden(why)) => {
-                Unfinished::remove(self.narrator.keeper.directory.path());
-                let message = format!(
-                    "{why}\nthe step's summary and the artifact say the same; `pull-requests: write` allows the comment"
-                );
+                Unfinished::remove(self.directory);
+                let message = format!("{why}\nthe step's summary and the artifact say the same");
                 self.step.annotate(Loudness::Notice, "no comment", &message);
                 None
             }

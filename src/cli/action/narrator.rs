@@ -1,28 +1,28 @@
-//! Hands a run's events to the run directory and to the step's log: a group for each pair that has ended. What an
-//! attempt printed is shown a few lines long, prefixed, and never as it is.
+//! Tells a run in the step's log: a group for each pair that has ended. What an attempt printed is shown a few lines
+//! long, prefixed, and never as it is.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
-use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::step::Step;
 use crate::aggregate;
-use crate::cli::recorder::Keeper;
+use crate::cli::recorder::Show;
 use crate::model::layout::OUTPUT_FILE;
-use crate::model::{AttemptId, AttemptRecord, Event, Outcome, PairId, PairSummary, Run, Summary, Verdict};
-use crate::runner::{Job, RecordError, Recorder};
-use crate::store::RunDir;
+use crate::model::{AttemptRecord, Event, Outcome, PairId, PairSummary, Run, Summary, Verdict};
+use crate::runner::Job;
 
 /// How much of an attempt's output is read for the log.
 const TAIL_BYTES: u64 = 4 << 10;
 /// How many lines of it are shown.
 const TAIL_LINES: usize = 20;
 
-/// Keeps events and tells them.
+/// Tells what happens in a run.
 pub(super) struct Narrator {
-    pub(super) keeper: Keeper,
+    /// What the run is called; empty for the step's own.
+    name: &'static str,
+    directory: Utf8PathBuf,
     step: Step,
     debug: bool,
     told: Mutex<Told>,
@@ -35,64 +35,21 @@ struct Told {
 }
 
 impl Narrator {
-    pub(super) fn new(directory: RunDir, step: Step, debug: bool, job: &Job) -> Self {
+    pub(super) fn new(name: &'static str, job: &Job, directory: &Utf8Path, step: Step, debug: bool) -> Self {
         let run = Run::new(&job.run_id, job.started_at, job.commit.clone(), job.plan.clone());
-        let told = Mutex::new(Told { run, pairs_ended: 0 });
         Self {
-            keeper: Keeper::new(directory),
+            name,
+            directory: directory.to_owned(),
             step,
             debug,
-            told,
+            told: Mutex::new(Told { run, pairs_ended: 0 }),
         }
     }
 
     /// The run as far as it has come.
-    pub(super) fn so_far(&self) -> Option<Summary> {
-        self.told.lock().ok().map(|told| aggregate::summarize(&told.run))
-    }
-
-    fn tell(&self, event: &Event) {
-        let ended = {
-            let Ok(mut told) = self.told.lock() else { return };
-            told.run.apply(event);
-            match event {
-                Event::PairEnded { pair, .. } => {
-                    told.pairs_ended += 1;
-                    told.summary(pair)
-                }
-                _ => None,
-            }
-        };
-        match (event, ended) {
-            (_, Some((title, pair))) => self.step.group(&title, &self.details(&pair)),
-            (
-                Event::AttemptStarted {
-                    attempt, try_number, ..
-                },
-                _,
-            ) if self.debug => {
-                self.step.debug(&format!("started {attempt}, try {try_number}"));
-            }
-            (Event::SandboxNamed { name, attempt, .. }, _) if self.debug => {
-                self.step.debug(&format!("sandbox {name} for {attempt}"));
-            }
-            (
-                Event::TryFailed {
-                    attempt,
-                    try_number,
-                    error,
-                    ..
-                },
-                _,
-            ) => {
-                let line = error.message.lines().next().unwrap_or_default();
-                self.step.say(&format!(
-                    "try {try_number} of {attempt} {}: {line}; trying again",
-                    error.class
-                ));
-            }
-            _ => {}
-        }
+    pub(super) fn so_far(&self) -> Summary {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        aggregate::summarize(&told.run)
     }
 
     fn details(&self, pair: &PairSummary) -> Vec<String> {
@@ -108,15 +65,57 @@ impl Narrator {
             );
             let unclear = !matches!(attempt.outcome, Outcome::Passed | Outcome::Cancelled);
             if let (true, Some(path)) = (unclear, &attempt.path) {
-                lines.extend(tail(&self.keeper.directory.path().join(path).join(OUTPUT_FILE)));
+                lines.extend(tail(&self.directory.join(path).join(OUTPUT_FILE)));
             }
         }
         lines
     }
 }
 
+impl Show for Narrator {
+    fn show(&self, event: &Event) {
+        let ended = {
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            told.run.apply(event);
+            match event {
+                Event::PairEnded { pair, .. } => told.ended(pair),
+                _ => None,
+            }
+        };
+        if let Some((title, pair)) = ended {
+            let title = format!("{}{title}", self.name);
+            return self.step.group(&title, &self.details(&pair));
+        }
+        match event {
+            Event::AttemptStarted {
+                attempt, try_number, ..
+            } if self.debug => {
+                self.step.debug(&format!("started {attempt}, try {try_number}"));
+            }
+            Event::SandboxNamed { name, attempt, .. } if self.debug => {
+                self.step.debug(&format!("sandbox {name} for {attempt}"));
+            }
+            Event::TryFailed {
+                attempt,
+                try_number,
+                error,
+                ..
+            } => {
+                let line = error.message.lines().next().unwrap_or_default();
+                let class = error.class;
+                self.step.say(&format!(
+                    "try {try_number} of {attempt} {class}: {line}; trying again"
+                ));
+            }
+            _ => {}
+        }
+    }
+}
+
 impl Told {
-    fn summary(&self, pair: &PairId) -> Option<(String, PairSummary)> {
+    /// The title of a pair that has ended, and the pair.
+    fn ended(&mut self, pair: &PairId) -> Option<(String, PairSummary)> {
+        self.pairs_ended += 1;
         let (planned, attempts) = self.run.pair(pair)?;
         let summary = aggregate::summarize_pair(planned, &self.run.plan, attempts);
         let verdict = match summary.verdict {
@@ -167,17 +166,4 @@ fn tail(path: &Utf8Path) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let from = lines.len().saturating_sub(TAIL_LINES);
     lines[from..].iter().map(|line| format!("  | {line}")).collect()
-}
-
-#[async_trait]
-impl Recorder for Narrator {
-    async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, RecordError> {
-        self.keeper.open_try(attempt, try_number).await
-    }
-
-    async fn record(&self, event: &Event) -> Result<(), RecordError> {
-        let kept = self.keeper.record(event).await;
-        self.tell(event);
-        kept
-    }
 }

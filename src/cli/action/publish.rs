@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::conversation::{Conversation, Silence};
 use super::inputs::Inputs;
 use super::step::Step;
+use crate::cli::arms::Driver;
 use crate::cli::context::Context;
-use crate::cli::{Failure, execution, tell};
+use crate::cli::{Failure, tell};
 use crate::config::{self, CommentMode};
 use crate::github::comment::{State, Target};
 use crate::github::event::{Invocation, Trigger, WorkflowRun};
@@ -18,7 +19,7 @@ use crate::github::{Client, Repository, Secret, pull_request};
 use crate::model::layout::{JOURNAL_FILE, SUMMARY_FILE};
 use crate::model::summary::Conclusion;
 use crate::model::{ExitCode, Summary, with_causes};
-use crate::store::{self, RunDir, Stored};
+use crate::store::{self, Stored};
 use crate::{aggregate, report, results};
 
 /// No summary of ours is larger, and one from a fork can be as large as it likes.
@@ -37,7 +38,7 @@ pub(super) fn publish(
     if settings.report.comment == CommentMode::Never {
         return Ok(ExitCode::Success);
     }
-    execution::runtime()?.block_on(async {
+    Driver::new()?.finish(async {
         let client = client(&invocation.api_url, inputs)?;
         let Some(place) = Place::find(invocation, inputs, &client).await? else {
             let message =
@@ -177,7 +178,6 @@ fn distrust(summary: &mut Summary, run_url: &str, invocation: &Invocation) {
 /// A comment whose last word is still to be said; the file is there exactly as long.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Unfinished {
-    api_url: String,
     repository: String,
     pull_request: u64,
     suite: String,
@@ -188,23 +188,23 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
-    pub(super) fn of(talk: &Conversation, invocation: &Invocation) -> Self {
+    pub(super) fn of(talk: &Conversation, run_url: &str) -> Self {
         Self {
-            api_url: invocation.api_url.clone(),
             repository: talk.target.repository.to_string(),
             pull_request: talk.target.pull_request,
             suite: talk.suite.clone(),
             run_id: talk.run_id,
             run_attempt: talk.run_attempt,
-            run_url: invocation.run_url(),
+            run_url: run_url.to_owned(),
             head: talk.head.clone(),
         }
     }
 
     /// What cannot be written costs a comment its last word if this process is killed, and no more.
-    pub(super) fn write(&self, directory: &RunDir) {
+    pub(super) fn write(&self, directory: &Utf8Path) {
         let written = serde_json::to_string(self).map_err(anyhow::Error::from);
-        let written = written.and_then(|text| Ok(directory.write(store::COMMENT_FILE, &text)?));
+        let path = directory.join(store::COMMENT_FILE);
+        let written = written.and_then(|text| Ok(fs_err::write(path, text)?));
         if let Err(error) = written {
             tell(&format!("warning: {}", with_causes(error.as_ref())));
         }
@@ -234,12 +234,15 @@ pub(super) fn finish(
         return Ok(ExitCode::Success);
     }
     let finishing = || -> Result<String, Failure> {
+        let api_url = context
+            .variable("GITHUB_API_URL")
+            .context("`GITHUB_API_URL` is not set")?;
         let left: Unfinished = serde_json::from_slice(&fs_err::read(&path)?)?;
         let mut summary = unfinished(&directory)?;
         summary.run.url = Some(left.run_url);
-        execution::runtime()?.block_on(async {
+        Driver::new()?.finish(async {
             let talk = Conversation {
-                client: client(&left.api_url, inputs)?,
+                client: client(api_url, inputs)?,
                 target: Target {
                     repository: left.repository.parse::<Repository>()?,
                     pull_request: left.pull_request,

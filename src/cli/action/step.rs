@@ -20,6 +20,8 @@ pub(super) const MOST_SUMMARY_BYTES: usize = 900 << 10;
 pub(super) struct Step {
     output: Option<Utf8PathBuf>,
     summary: Option<Utf8PathBuf>,
+    /// A runner reads along: what it is told to mask it does not show.
+    is_watched: bool,
     hidden: Vec<String>,
     redactor: Redactor,
     annotations: Arc<Mutex<Vec<Loudness>>>,
@@ -31,6 +33,7 @@ impl Step {
         Self {
             output: file("GITHUB_OUTPUT"),
             summary: file("GITHUB_STEP_SUMMARY"),
+            is_watched: context.variable("GITHUB_ACTIONS").is_some(),
             hidden: Vec::new(),
             redactor: Redactor::default(),
             annotations: Arc::default(),
@@ -44,7 +47,7 @@ impl Step {
                 .lines()
                 .map(str::trim)
                 .filter(|line| line.len() >= MIN_SECRET);
-            for line in lines {
+            for line in lines.filter(|_| self.is_watched) {
                 show(&log::mask(line));
             }
             self.hidden.push(secret.to_owned());
@@ -134,4 +137,39 @@ impl Step {
 fn show(text: &str) {
     // Nobody is left to tell where standard output is gone, and the run goes on.
     let _ = print(&format!("{text}\n"));
+}
+
+#[cfg(test)]
+mod tests {
+    use camino::Utf8PathBuf;
+
+    use super::{MOST_SUMMARY_BYTES, Step};
+    use crate::redact::Redactor;
+
+    fn step(summary: Utf8PathBuf) -> Step {
+        Step {
+            output: None,
+            summary: Some(summary),
+            is_watched: false,
+            hidden: Vec::new(),
+            redactor: Redactor::default(),
+            annotations: std::sync::Arc::default(),
+        }
+    }
+
+    #[test]
+    fn a_summary_leaves_room_for_what_is_there_already() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = Utf8PathBuf::try_from(directory.path().join("summary")).unwrap();
+        let step = step(path.clone());
+        step.summarize(|limit| "a".repeat(limit.min(500 << 10)));
+        step.summarize(|limit| "b".repeat(limit));
+        let length = fs_err::metadata(&path).unwrap().len() as usize;
+        assert!(
+            length <= MOST_SUMMARY_BYTES && length > MOST_SUMMARY_BYTES - 10,
+            "{length}"
+        );
+        step.summarize(|limit| "c".repeat(limit));
+        assert!(!fs_err::read_to_string(&path).unwrap().contains('c'));
+    }
 }

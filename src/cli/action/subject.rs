@@ -47,7 +47,12 @@ pub(super) fn withheld(invocation: &Invocation, missing: &[String]) -> Option<St
     let missing = missing.join(", ");
     let mut reason = format!("GitHub gives {whose} no secrets, and this suite needs {missing}.");
     if let Some(pull_request) = invocation.pull_request() {
-        let workflow = invocation.workflow.as_deref().unwrap_or("evals.yml");
+        // A pull request may bring a workflow of any name.
+        let plain = |name: &&str| {
+            name.bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+        };
+        let workflow = invocation.workflow.as_deref().filter(plain).unwrap_or("WORKFLOW");
         reason += &format!(
             " A maintainer who has read the change can run exactly this commit: gh workflow run {workflow} -f pull-request={} -f head-sha={}",
             pull_request.number, pull_request.head.sha
