@@ -3,21 +3,23 @@
 
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::Failure;
 use super::context::Context;
-use super::execution;
 use super::job::{self, Means};
 use super::recorder::{Audience, Recording};
 use super::sources::Suite;
+use super::{Failure, tell};
+use crate::config::{Config, SandboxConfig};
 use crate::model::{Concurrency, Run, RunPlan};
 use crate::plan;
 use crate::runner::{self, Job};
 use crate::sandbox::Backend;
+use crate::sandbox::local::{LocalBackend, LocalOptions};
 use crate::store::RunDir;
 
 /// Where an arm's files come from and go.
@@ -63,7 +65,7 @@ impl Arm {
             place.run_id,
             common.started_at,
         )?;
-        let backend = execution::backend(config, &job, common.context)?;
+        let backend = backend(config, &job, common.context)?;
         let directory = RunDir::create(&place.directory, place.overwrite, &job.plan, &config.attempt)?;
         let show = common.audience.attend(place.name, &job, directory.path());
         let recording = Arc::new(Recording::new(directory, show));
@@ -73,6 +75,20 @@ impl Arm {
             recording,
         })
     }
+}
+
+fn backend(config: &Config, job: &Job, context: &Context) -> Result<Arc<dyn Backend>, Failure> {
+    let SandboxConfig::Local(local) = &config.sandbox;
+    let options = LocalOptions {
+        run_id: job.run_id.clone(),
+        temporary: context.temp_dir.clone(),
+        program: context.program.clone(),
+        path: context.environment.get("PATH").cloned(),
+        home: context.environment.get("HOME").map(Utf8PathBuf::from),
+        lang: context.environment.get("LANG").cloned(),
+        system: context.system_variables(),
+    };
+    Ok(Arc::new(LocalBackend::new(local, options, &job.workspace.root)?))
 }
 
 /// Gives two plans one number of places between them; without a limit, or with room for both, each keeps its own.
@@ -171,4 +187,27 @@ impl Driver {
             runs
         })
     }
+}
+
+async fn cancel_on_signal(cancel: CancellationToken) {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let (Ok(mut interrupt), Ok(mut terminate)) =
+            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+        else {
+            tell("warning: signals cannot be watched: an interrupt will lose what runs");
+            return;
+        };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    if tokio::signal::ctrl_c().await.is_err() {
+        return;
+    }
+    tell("cancelling: nothing more starts, what runs is stopped");
+    cancel.cancel();
 }

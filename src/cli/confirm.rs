@@ -113,9 +113,9 @@ impl Wanted<'_> {
         let arms = arms?;
         let runs = driver.run(&arms.iter().collect::<Vec<&Arm>>(), at_once);
         let summaries: Vec<Summary> = runs.iter().map(aggregate::summarize).collect();
-        let mut lost = arms.iter().any(|arm| arm.recording.keeper.has_lost());
+        let mut lost = arms.iter().any(|arm| arm.recording.has_lost());
         for (arm, summary) in arms.iter().zip(&summaries) {
-            lost |= !keep(&arm.recording.keeper.directory, summary)?;
+            lost |= !keep(&arm.recording.directory, summary)?;
         }
         let fresh: Vec<BTreeMap<PairId, Verdict>> = summaries.iter().map(verdicts).collect();
         let confirmed = answers(flips.pass_to_fail.iter(), &fresh, [Verdict::Pass, Verdict::Fail]).chain(

@@ -67,13 +67,6 @@ impl Looking<'_> {
                 });
             }
             BaselineConfig::Auto => vec!["auto".to_owned()],
-            BaselineConfig::Measure(reference) => {
-                return Ok(Looked {
-                    baseline: Baseline::Measure(reference.clone()),
-                    notes: Vec::new(),
-                    failed: None,
-                });
-            }
             BaselineConfig::Sources(sources) => sources.clone(),
         };
         let mut sets: Vec<ResultSet> = Vec::new();

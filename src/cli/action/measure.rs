@@ -40,7 +40,6 @@ pub(super) fn measure(
     subject::refuse_dangerous(invocation, inputs.accepts_untrusted)?;
     let selection = selection(inputs, invocation, step);
     let suite = Suite::read(&selection, &[], context)?;
-    refuse_unbuilt(&suite.config)?;
     let missing = job::missing_secrets(&suite.config, context);
     if let Some(why) = subject::withheld(invocation, &missing) {
         step.annotate(Loudness::Notice, "evals skipped", &why);
@@ -57,22 +56,6 @@ pub(super) fn measure(
         context,
     };
     measurement.run(plan, step)
-}
-
-/// What a terminal can do and a step cannot yet.
-fn refuse_unbuilt(config: &Config) -> Result<(), Failure> {
-    let asked = if config.confirm > 0 {
-        "confirm"
-    } else if matches!(config.baseline, BaselineConfig::Measure(_)) {
-        "baseline: measure"
-    } else {
-        return Ok(());
-    };
-    Err(anyhow::anyhow!(
-        "`{asked}` is not built into the action yet
-leave it out, or use `evalwave run`"
-    )
-    .into())
 }
 
 /// What the inputs select.
