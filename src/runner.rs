@@ -142,6 +142,7 @@ impl Driver {
             predicted: pair
                 .predicted_seconds
                 .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+            limits: Vec::new(),
         });
         let spec = Spec {
             pairs: pairs.collect(),
@@ -151,6 +152,9 @@ impl Driver {
             concurrency: plan.concurrency.value,
             tries: job.retry.tries,
             retries: retry_budget(job.retry.budget, plan.attempts()),
+            overhead: None,
+            limits: Vec::new(),
+            budget: Default::default(),
         };
         let starting = Arc::new(Semaphore::new(backend.capacity().starting));
         let run = Run::new(&job.run_id, job.started_at, job.commit.clone(), plan.clone());

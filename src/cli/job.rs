@@ -36,7 +36,7 @@ pub(super) fn job(
         env: env.collect(),
         secrets,
         rules: runner::rules(config),
-        pace: Pace::new(plan.strategy, plan.on_pass)?,
+        pace: Pace::new(plan.strategy, plan.on_pass),
         retry: config.retry,
         workspace: Workspace {
             root: suite.root.clone(),

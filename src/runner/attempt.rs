@@ -81,6 +81,10 @@ impl TryEnd {
             return Ending::Graded {
                 outcome: record.outcome,
                 score: record.score,
+                command: record
+                    .phases
+                    .command
+                    .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
             };
         }
         match self.failure() {

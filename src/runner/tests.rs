@@ -284,7 +284,7 @@ async fn finish(config: &Config, pairs: usize, engine: Engine, cancel: Cancellat
         secrets: Vec::new(),
         redactor: Redactor::default(),
         rules: runner::rules(config),
-        pace: Pace::new(config.strategy, config.on_pass).unwrap(),
+        pace: Pace::new(config.strategy, config.on_pass),
         retry: config.retry,
         workspace: Workspace {
             root: "/".into(),

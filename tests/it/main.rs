@@ -11,7 +11,9 @@ mod layers;
 #[cfg(target_os = "linux")]
 mod local;
 mod run;
+mod scheduling;
 mod schemas;
 mod sources;
 mod support;
+mod traces;
 mod usage;
