@@ -8,6 +8,7 @@ mod filter;
 mod front_matter;
 mod git;
 mod label;
+mod path;
 mod walk;
 mod workspace;
 mod yaml;
@@ -21,7 +22,7 @@ use crate::model::Pair;
 use entries::Syntax;
 
 pub use error::{CatalogError, EntryProblem};
-pub use git::{changed_files, commit};
+pub use git::{changed_files, commit, is_tracked};
 pub use workspace::workspace_files;
 
 /// Most bytes of pairs that are read from anywhere.

@@ -2,7 +2,6 @@
 //!
 //! The modules in reading order, lowest first. A module uses only modules above it; `ARCHITECTURE.md` has the order
 //! and a test keeps it.
-
 //!
 //! ```
 //! use evalwave::compare::{Options, compare};
@@ -19,6 +18,7 @@
 //! # Ok::<(), evalwave::results::ResultsError>(())
 //! ```
 
+pub mod glob;
 pub mod model;
 
 pub mod aggregate;
@@ -31,6 +31,8 @@ pub mod compare;
 pub mod plan;
 
 pub mod report;
+
+pub mod git;
 
 pub mod catalog;
 pub mod results;

@@ -4,7 +4,9 @@ pub mod attempt;
 pub mod comparison;
 pub mod event;
 pub mod exit;
+pub mod forecast;
 pub mod id;
+pub mod layout;
 pub mod plan;
 pub mod policy;
 pub mod reading;
@@ -14,15 +16,17 @@ pub mod summary;
 
 pub use attempt::{
     AttemptDetails, AttemptError, AttemptRecord, Boot, CancelReason, ErrorClass, Outcome, Phase, Phases,
-    Usage,
 };
 pub use comparison::Comparison;
 pub use event::Event;
 pub use exit::ExitCode;
+pub use forecast::{Forecast, Outlook, Range, Scheduling};
 pub use id::{AttemptId, EvalId, ExperimentId, InvalidId, Labels, Pair, PairId, file_name};
-pub use plan::{Concurrency, PlannedPair, Produces, RunPlan, Selection, SelectionKind};
+pub use plan::{
+    Concurrency, PlannedBudget, PlannedLimit, PlannedPair, Produces, RunPlan, Selection, SelectionKind,
+};
 pub use policy::{Gate, OnPass, OnTimeout, Policy, Strategy};
-pub use reading::{Check, Reading, ReadingVerdict};
+pub use reading::{Check, Reading, ReadingVerdict, Usage};
 pub use result_set::{PairResult, ResultSet, Sample};
 pub use run::{PairRun, Run};
 pub use summary::{PairSummary, RunFacts, Summary, Totals, Verdict};

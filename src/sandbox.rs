@@ -6,7 +6,6 @@ pub mod local;
 pub mod supervisor;
 
 use std::io;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -152,6 +151,3 @@ pub trait Sandbox: Send {
     /// Kills what runs and deletes everything. Returns when nothing is left.
     async fn stop(self: Box<Self>) -> Result<(), SandboxError>;
 }
-
-/// How long `exec` goes on reading output after the command itself has ended.
-pub const OUTPUT_LINGER: Duration = Duration::from_secs(2);

@@ -4,12 +4,14 @@ mod journal;
 mod publish;
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use serde::Serialize;
 
-use crate::config::PublishConfig;
+use crate::config::{AttemptConfig, PublishConfig};
+use crate::model::layout::{JOURNAL_FILE, RAW_RESULTS, SUMMARY_FILE};
 use crate::model::{
     AttemptDetails, AttemptId, AttemptRecord, Event, PairId, PlannedPair, Run, RunPlan, Summary,
 };
@@ -17,20 +19,10 @@ use journal::Journal;
 
 pub use journal::replay;
 
-/// The machine-readable result of a run.
-pub const SUMMARY_FILE: &str = "summary.json";
-/// What happened, a line an event.
-pub const JOURNAL_FILE: &str = "journal.jsonl";
 /// The names of sandboxes, each written before it is created.
-pub const SANDBOXES_FILE: &str = "sandboxes.jsonl";
-/// An attempt's output.
-pub const OUTPUT_FILE: &str = "output.log";
+const SANDBOXES_FILE: &str = "sandboxes.jsonl";
 /// An attempt's record.
-pub const ATTEMPT_FILE: &str = "attempt.json";
-/// An attempt's result, as its harness wrote it.
-pub const RESULT_FILE: &str = "result.json";
-/// The directory of what `attempt.keep` brought back.
-pub const KEPT_DIR: &str = "files";
+const ATTEMPT_FILE: &str = "attempt.json";
 
 /// A run directory that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +64,7 @@ pub struct RunDir {
     path: Utf8PathBuf,
     journal: Journal,
     publish: PublishConfig,
+    timeout: Duration,
     pairs: HashMap<PairId, PlannedPair>,
     runs: u32,
 }
@@ -85,7 +78,7 @@ impl RunDir {
         path: &Utf8Path,
         overwrite: bool,
         plan: &RunPlan,
-        publish: &PublishConfig,
+        attempt: &AttemptConfig,
     ) -> Result<Self, StoreError> {
         fs::create_dir_all(path)?;
         let occupied = run_entries(path)?;
@@ -99,7 +92,8 @@ impl RunDir {
         Ok(Self {
             path: path.to_owned(),
             journal,
-            publish: publish.clone(),
+            publish: attempt.publish.clone(),
+            timeout: attempt.timeout,
             pairs: plan
                 .pairs
                 .iter()
@@ -138,10 +132,12 @@ impl RunDir {
     pub async fn record(&self, event: &Event) -> Result<(), StoreError> {
         match event {
             Event::AttemptEnded { record, details, .. } => {
-                if let Some(path) = &record.path {
-                    write_attempt(&self.path.join(path), record, details).await?;
-                }
-                self.journal.write(event).await
+                let kept = match &record.path {
+                    Some(path) => write_attempt(&self.path.join(path), record, details).await,
+                    None => Ok(()),
+                };
+                // The journal knows of it whatever became of the file.
+                self.journal.write(event).await.and(kept)
             }
             Event::PairEnded {
                 pair,
@@ -149,19 +145,21 @@ impl RunDir {
                 representative,
                 graded,
             } => {
+                let mut published = Ok(());
                 if let Some(planned) = self.pairs.get(pair) {
                     let job = publish::Job {
                         run_dir: self.path.clone(),
                         pair: planned.clone(),
                         runs: self.runs,
+                        timeout: self.timeout,
                         verdict: *verdict,
                         representative: *representative,
                         graded: graded.clone(),
                         config: self.publish.clone(),
                     };
-                    blocking(move || job.run()).await?;
+                    published = blocking(move || job.run()).await;
                 }
-                self.journal.write(event).await
+                self.journal.write(event).await.and(published)
             }
             _ => self.journal.write(event).await,
         }
@@ -250,7 +248,7 @@ fn run_entries(path: &Utf8Path) -> Result<Vec<Utf8PathBuf>, StoreError> {
     for entry in path.read_dir_utf8()? {
         let entry = entry?;
         let name = entry.file_name();
-        if NAMES.contains(&name) || name.starts_with("raw-results-") {
+        if NAMES.contains(&name) || name.starts_with(RAW_RESULTS) {
             entries.push(entry.into_path());
         }
     }
@@ -296,10 +294,12 @@ async fn write_attempt(
     record: &AttemptRecord,
     details: &AttemptDetails,
 ) -> Result<(), StoreError> {
-    let text = to_json(&AttemptFile {
+    let file = AttemptFile {
         attempt: record,
         details,
-    });
+    };
+    let mut text = serde_json::to_string_pretty(&file).map_err(std::io::Error::from)?;
+    text.push('\n');
     let path = path.to_owned();
     blocking(move || {
         fs::create_dir_all(&path)?;
@@ -308,15 +308,8 @@ async fn write_attempt(
     .await
 }
 
-/// Pretty JSON with a final newline, of a value that always has a JSON form.
-fn to_json(value: &impl Serialize) -> String {
-    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
-    text.push('\n');
-    text
-}
-
 /// Writes a file under a passing name beside it, then renames it.
-pub(crate) fn write_atomically(path: &Utf8Path, bytes: &[u8]) -> Result<(), StoreError> {
+fn write_atomically(path: &Utf8Path, bytes: &[u8]) -> Result<(), StoreError> {
     let name = path.file_name().unwrap_or_default();
     let partial = path.with_file_name(format!(".{name}.partial"));
     fs::write(&partial, bytes)?;
@@ -332,3 +325,6 @@ async fn blocking<T: Send + 'static>(
         .await
         .map_err(|error| StoreError::Io(std::io::Error::other(error)))?
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,21 +1,34 @@
 //! How a whole run ended, and the exit code that says so.
 
-use crate::model::summary::Conclusion;
-use crate::model::{ExitCode, Gate, Totals};
+use crate::model::summary::{Conclusion, GateResult};
+use crate::model::{CancelReason, ExitCode, Gate, Totals};
 
 /// What the end of a run depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
-    /// What was measured.
-    pub totals: &'a Totals,
+    /// Some attempt gave a result.
+    pub measured: bool,
+    /// Every planned pair is pass or fail, and nothing stopped the run before its plan was done.
+    pub complete: bool,
     /// The run was cancelled.
     pub cancelled: bool,
     /// There was nothing to run, and that is fine: nothing changed, or a fork without credentials.
     pub skipped: bool,
-    /// The gates of `fail-on`; none after `never`.
-    pub fail_on: &'a [Gate],
-    /// One of them other than `incomplete` failed.
-    pub gate_failed: bool,
+    /// What each gate of `fail-on` found.
+    pub gates: &'a [GateResult],
+}
+
+impl Facts<'_> {
+    /// A run that came to its end, or was stopped for a reason, without gates.
+    pub fn of(totals: &Totals, reason: Option<CancelReason>) -> Self {
+        Self {
+            measured: totals.attempts.graded > 0,
+            complete: is_complete(totals) && reason != Some(CancelReason::Budget),
+            cancelled: false,
+            skipped: false,
+            gates: &[],
+        }
+    }
 }
 
 /// Whether every planned pair is pass or fail, and there is at least one.
@@ -26,21 +39,23 @@ pub fn is_complete(totals: &Totals) -> bool {
 /// How the run ended. Where several things hold: cancelled, then nothing measured, then a failed gate, then
 /// incomplete.
 ///
-/// An incomplete run is called so even where `fail-on` lets it succeed with exit code 0. `fail-on: never` is an empty
-/// list, and silences findings (exit codes 1 and 3) only: a run that was cancelled, or that measured nothing, has not
+/// An incomplete run is called so even where `fail-on` lets it succeed with exit code 0. `fail-on: never`, after which no
+/// gate fails, silences findings (exit codes 1 and 3) only: a run that was cancelled, or that measured nothing, has not
 /// done its work, so 130 and 4 stay.
 pub fn conclude(facts: Facts<'_>) -> (Conclusion, ExitCode) {
+    let incomplete = Gate::Incomplete.to_string();
+    let failed = || facts.gates.iter().filter(|gate| gate.failed);
     if facts.cancelled {
         (Conclusion::Cancelled, ExitCode::Cancelled)
     } else if facts.skipped {
         (Conclusion::Skipped, ExitCode::Success)
-    } else if facts.totals.attempts.graded == 0 {
+    } else if !facts.measured {
         (Conclusion::Empty, ExitCode::NothingMeasured)
-    } else if facts.gate_failed {
+    } else if failed().any(|gate| gate.gate != incomplete) {
         (Conclusion::Failure, ExitCode::GateFailed)
-    } else if is_complete(facts.totals) {
+    } else if facts.complete {
         (Conclusion::Success, ExitCode::Success)
-    } else if facts.fail_on.contains(&Gate::Incomplete) {
+    } else if failed().count() > 0 {
         (Conclusion::Incomplete, ExitCode::Incomplete)
     } else {
         (Conclusion::Incomplete, ExitCode::Success)
@@ -50,91 +65,93 @@ pub fn conclude(facts: Facts<'_>) -> (Conclusion, ExitCode) {
 #[cfg(test)]
 mod tests {
     use super::{Facts, conclude};
-    use crate::model::summary::{AttemptTotals, Conclusion};
-    use crate::model::{ExitCode, Gate, Totals};
+    use crate::model::summary::{Conclusion, GateResult};
+    use crate::model::{ExitCode, Gate};
 
-    fn totals(passed: usize, failed: usize, errored: usize) -> Totals {
-        Totals {
-            pairs: passed + failed + errored,
-            passed,
+    const COMPLETE: Facts<'_> = Facts {
+        measured: true,
+        complete: true,
+        cancelled: false,
+        skipped: false,
+        gates: &[],
+    };
+    const INCOMPLETE: Facts<'_> = Facts {
+        complete: false,
+        ..COMPLETE
+    };
+    const NOTHING: Facts<'_> = Facts {
+        measured: false,
+        ..INCOMPLETE
+    };
+
+    fn found(gate: Gate, failed: bool) -> GateResult {
+        GateResult {
+            gate: gate.to_string(),
             failed,
-            errored,
-            attempts: AttemptTotals {
-                graded: passed + failed,
-                ..AttemptTotals::default()
-            },
-            ..Totals::default()
-        }
-    }
-
-    fn facts<'a>(totals: &'a Totals, fail_on: &'a [Gate]) -> Facts<'a> {
-        Facts {
-            totals,
-            cancelled: false,
-            skipped: false,
-            fail_on,
-            gate_failed: false,
+            why: String::new(),
         }
     }
 
     #[test]
-    fn a_complete_run_succeeds_though_pairs_failed() {
-        let totals = totals(3, 2, 0);
-        let end = conclude(facts(&totals, &[Gate::Incomplete]));
+    fn a_complete_run_succeeds_where_no_gate_fails() {
+        let gates = [found(Gate::Incomplete, false), found(Gate::Below(0.8), false)];
+        let end = conclude(Facts {
+            gates: &gates,
+            ..COMPLETE
+        });
         assert_eq!(end, (Conclusion::Success, ExitCode::Success));
     }
 
     #[test]
     fn a_pair_without_verdict_makes_the_run_incomplete_but_fails_it_only_if_asked() {
-        let totals = totals(3, 2, 1);
-        let asked = conclude(facts(&totals, &[Gate::Incomplete]));
+        let asked = [found(Gate::Incomplete, true)];
+        let asked = conclude(Facts {
+            gates: &asked,
+            ..INCOMPLETE
+        });
         assert_eq!(asked, (Conclusion::Incomplete, ExitCode::Incomplete));
-        let not_asked = conclude(facts(&totals, &[Gate::Regression]));
+        let not_asked = conclude(INCOMPLETE);
         assert_eq!(not_asked, (Conclusion::Incomplete, ExitCode::Success));
-        let never = conclude(facts(&totals, &[]));
-        assert_eq!(never, (Conclusion::Incomplete, ExitCode::Success));
     }
 
     #[test]
     fn of_several_reasons_the_gravest_names_the_end() {
-        let nothing = totals(0, 0, 4);
-        let some = totals(1, 0, 4);
-        let listed = [Gate::Incomplete, Gate::Error];
+        let gates = [found(Gate::Incomplete, true), found(Gate::Error, true)];
         let mut facts = Facts {
             cancelled: true,
-            gate_failed: true,
-            ..facts(&nothing, &listed)
+            gates: &gates,
+            ..NOTHING
         };
         assert_eq!(conclude(facts), (Conclusion::Cancelled, ExitCode::Cancelled));
         facts.cancelled = false;
         assert_eq!(conclude(facts), (Conclusion::Empty, ExitCode::NothingMeasured));
-        facts.totals = &some;
+        facts.measured = true;
         assert_eq!(conclude(facts), (Conclusion::Failure, ExitCode::GateFailed));
-        facts.gate_failed = false;
+        facts.gates = &gates[..1];
         assert_eq!(conclude(facts), (Conclusion::Incomplete, ExitCode::Incomplete));
     }
 
     #[test]
     fn never_does_not_hide_that_nothing_was_measured_or_that_the_run_was_cancelled() {
-        let nothing = totals(0, 0, 4);
-        assert_eq!(conclude(facts(&nothing, &[])).1, ExitCode::NothingMeasured);
+        let gates = [found(Gate::Never, false)];
+        let nothing = Facts {
+            gates: &gates,
+            ..NOTHING
+        };
+        assert_eq!(conclude(nothing).1, ExitCode::NothingMeasured);
         let cancelled = Facts {
             cancelled: true,
-            ..facts(&nothing, &[])
+            ..nothing
         };
         assert_eq!(conclude(cancelled).1, ExitCode::Cancelled);
     }
 
     #[test]
     fn an_empty_suite_is_an_error_unless_it_was_meant_to_be_skipped() {
-        let empty = totals(0, 0, 0);
-        assert_eq!(
-            conclude(facts(&empty, &[])),
-            (Conclusion::Empty, ExitCode::NothingMeasured)
-        );
+        assert_eq!(conclude(NOTHING), (Conclusion::Empty, ExitCode::NothingMeasured));
         let skipped = Facts {
             skipped: true,
-            ..facts(&empty, &[Gate::Incomplete])
+            ..NOTHING
         };
         assert_eq!(conclude(skipped), (Conclusion::Skipped, ExitCode::Success));
     }

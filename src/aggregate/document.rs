@@ -17,12 +17,10 @@ pub fn summarize(run: &Run) -> Summary {
         .map(|(pair, attempts)| summarize_pair(pair, plan, attempts))
         .collect();
     let totals = totals(&pairs);
+    let reason = stopped_by(run, &pairs);
     let facts = Facts {
-        totals: &totals,
         cancelled: run.cancelled,
-        skipped: false,
-        fail_on: &[],
-        gate_failed: false,
+        ..Facts::of(&totals, reason)
     };
     let facts = RunFacts {
         id: run.id.clone(),
@@ -30,6 +28,7 @@ pub fn summarize(run: &Run) -> Summary {
         wall_seconds: round_seconds(run.wall_seconds),
         complete: is_complete(&totals),
         conclusion: conclude(facts).0,
+        reason,
         strategy: plan.strategy,
         runs: plan.runs,
         concurrency: plan.concurrency.value,
@@ -47,10 +46,21 @@ pub fn summarize(run: &Run) -> Summary {
         run: facts,
         totals,
         pairs,
+        scheduling: None,
         comparison: None,
         gates: Vec::new(),
         notices: run.notices.clone(),
     }
+}
+
+/// Why the run ended before its plan was done.
+fn stopped_by(run: &Run, pairs: &[PairSummary]) -> Option<CancelReason> {
+    if run.cancelled {
+        return Some(CancelReason::Run);
+    }
+    let attempts = pairs.iter().flat_map(|pair| &pair.attempts);
+    let mut reasons = attempts.filter_map(|attempt| attempt.reason);
+    reasons.find(|reason| *reason != CancelReason::Decided)
 }
 
 /// Decides one pair of a run.

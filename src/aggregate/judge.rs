@@ -14,13 +14,15 @@ const TAIL_LINES: usize = 10;
 /// Characters of each of these lines.
 const TAIL_WIDTH: usize = 300;
 
-/// Everything known of one try.
+/// The course that one try took.
 #[derive(Clone, Debug)]
-pub struct Evidence<'a> {
-    /// The run was stopped, or a sibling decided the pair, while this try was under way.
-    pub cancelled: Option<CancelReason>,
-    /// `Err` where the sandbox, or a phase other than the command, failed the try.
-    pub course: Result<Ran<'a>, Failure>,
+pub enum Course<'a> {
+    /// The run was stopped, or a sibling decided the pair, while it was under way.
+    Cancelled(CancelReason),
+    /// The sandbox, or a phase other than the command, failed it.
+    Failed(Failure),
+    /// Its command ran, and its result, if there was one, was brought out.
+    Ran(Ran<'a>),
 }
 
 /// A try whose command ran and whose result, if there was one, was brought out.
@@ -153,16 +155,14 @@ impl Judgement {
 ///
 /// Only errored tries are worth another one, and not where the result says that it would be the same again, nor
 /// where a time limit was turned into an error by `on-timeout: error`.
-pub fn judge(evidence: &Evidence<'_>, rules: &Rules) -> Judgement {
-    if let Some(reason) = evidence.cancelled {
-        return Judgement {
-            reason: Some(reason),
+pub fn judge(course: &Course<'_>, rules: &Rules) -> Judgement {
+    match course {
+        Course::Cancelled(reason) => Judgement {
+            reason: Some(*reason),
             ..Judgement::graded(Outcome::Cancelled)
-        };
-    }
-    match &evidence.course {
-        Err(failure) => Judgement::errored(failure.error(), true),
-        Ok(ran) => match ran.result {
+        },
+        Course::Failed(failure) => Judgement::errored(failure.error(), true),
+        Course::Ran(ran) => match ran.result {
             Found::Reading(reading) => judge_reading(ran, reading, rules),
             Found::Unreadable(why) => judge_without_result(ran, Some(why), rules),
             Found::Nothing => judge_without_result(ran, None, rules),

@@ -3,7 +3,7 @@
 use super::verdict::{Grade, firm, representative, verdict};
 use crate::model::summary::AttemptTotals;
 use crate::model::{
-    AttemptRecord, CancelReason, Outcome, PairSummary, Phases, PlannedPair, RunPlan, Totals, Verdict,
+    AttemptRecord, CancelReason, Outcome, PairSummary, PlannedPair, RunPlan, Totals, Verdict,
 };
 
 /// Rounds a share to four decimals, as every document shows it.
@@ -25,7 +25,6 @@ pub fn pair_summary(
     held_seconds: f64,
 ) -> PairSummary {
     records.sort_by_key(|record| record.index);
-    records.iter_mut().for_each(round_record);
     let grades: Vec<Grade> = records.iter().map(Grade::from).collect();
     // A command that produces a whole pair may leave more results than were asked for.
     let planned = plan.runs.max(count(records.len()));
@@ -114,22 +113,6 @@ fn records(pairs: &[PairSummary]) -> impl Iterator<Item = &AttemptRecord> {
 
 fn outcomes(records: &[AttemptRecord], wanted: impl Fn(Outcome) -> bool) -> usize {
     records.iter().filter(|record| wanted(record.outcome)).count()
-}
-
-fn round_record(record: &mut AttemptRecord) {
-    record.seconds = round_seconds(record.seconds);
-    record.started_offset = record.started_offset.map(round_seconds);
-    let Phases {
-        provision,
-        upload,
-        setup,
-        boot,
-        command,
-        collect,
-    } = &mut record.phases;
-    for seconds in [provision, upload, setup, boot, command, collect] {
-        *seconds = seconds.map(round_seconds);
-    }
 }
 
 fn rate(part: usize, whole: usize) -> Option<f64> {

@@ -1,15 +1,15 @@
 //! Pairs as every experiment with every eval, each of them listed or found as files.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::walk::{Kind, Walk};
+use super::path::utf8;
+use super::walk::{Kind, Walk, depth, fixed_start};
 use super::{CatalogError, front_matter, label};
 use crate::config::{Discovery, IdPart, ListedId, OneOrMany};
+use crate::glob::path_glob;
 use crate::model::{EvalId, ExperimentId, InvalidId, Labels, Pair, PairId};
-use crate::plan::path_glob;
 
 /// The one experiment of a suite that names none.
 const ONLY_EXPERIMENT: &str = "default";
@@ -157,7 +157,7 @@ fn files(root: &Utf8Path, key: &'static str, text: &str) -> Result<Vec<Utf8PathB
         if matcher.is_match(&path) {
             match kind {
                 Kind::Directory => directories = true,
-                Kind::File | Kind::Link => files.push(super::workspace::utf8(path)?),
+                Kind::File | Kind::Link => files.push(utf8(path)?),
             }
         }
         Ok(())
@@ -170,24 +170,4 @@ fn files(root: &Utf8Path, key: &'static str, text: &str) -> Result<Vec<Utf8PathB
     }
     files.sort();
     Ok(files)
-}
-
-/// The directories that a glob names before its first wildcard.
-pub(super) fn fixed_start(pattern: &str) -> PathBuf {
-    let parts: Vec<&str> = pattern.split('/').collect();
-    let directories = &parts[..parts.len() - 1];
-    directories
-        .iter()
-        .take_while(|part| !part.contains(['*', '?', '[', ']', '{', '}', '\\', ',']))
-        .filter(|part| !part.is_empty() && **part != ".")
-        .fold(PathBuf::new(), |path, part| path.join(Path::new(part)))
-}
-
-/// The most parts that a path which matches can have.
-pub(super) fn depth(pattern: &str) -> usize {
-    if pattern.contains("**") {
-        usize::MAX
-    } else {
-        1 + pattern.matches('/').count()
-    }
 }

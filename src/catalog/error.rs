@@ -2,8 +2,8 @@
 
 use camino::Utf8PathBuf;
 
+use crate::glob::InvalidGlob;
 use crate::model::InvalidId;
-use crate::plan::InvalidGlob;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::CatalogError;
 use crate::config::PairFilter;
+use crate::glob::{IdGlob, InvalidGlob, id_glob};
 use crate::model::Pair;
-use crate::plan::{IdGlob, InvalidGlob, id_glob};
 
 /// Longest name of a pair's directory, in bytes; file systems take 255, and `raw-results-` and `.json` come on top.
 const LONGEST_NAME: usize = 200;

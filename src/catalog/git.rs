@@ -1,32 +1,12 @@
 //! Asks git, and only reads: what changed since a reference, which files are tracked, which commit is checked out.
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::CatalogError;
-use super::workspace::{path, utf8};
-
-/// Variables that git sets for hooks and aliases, or that bend its answers; they speak of another call.
-const SCRUBBED: [&str; 17] = [
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_COMMON_DIR",
-    "GIT_CONFIG_PARAMETERS",
-    "GIT_DIFF_OPTS",
-    "GIT_DIR",
-    "GIT_EXTERNAL_DIFF",
-    "GIT_GLOB_PATHSPECS",
-    "GIT_GRAFT_FILE",
-    "GIT_ICASE_PATHSPECS",
-    "GIT_IMPLICIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_LITERAL_PATHSPECS",
-    "GIT_NAMESPACE",
-    "GIT_NOGLOB_PATHSPECS",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_PREFIX",
-    "GIT_WORK_TREE",
-];
+use super::path::{path, utf8};
+use crate::git;
 
 /// The files below `root` that differ from where `HEAD` and `reference` part: committed since, changed since, or not
 /// tracked and not ignored. A renamed file counts under both names. Paths are relative to `root`, sorted.
@@ -77,6 +57,14 @@ pub fn commit(root: &Utf8Path) -> Option<String> {
     let commit = String::from_utf8(output.stdout).ok()?;
     let commit = commit.trim();
     (output.status.success() && !commit.is_empty()).then(|| commit.to_owned())
+}
+
+/// Whether a file is as the commit that is checked out has it; `path` starts at `directory`.
+pub fn is_tracked(directory: &Utf8Path, path: &Utf8Path) -> bool {
+    let path = directory.join(path);
+    path.is_file()
+        && says_yes(directory, &["ls-files", "--error-unmatch", "--", path.as_str()])
+        && says_yes(directory, &["diff", "--quiet", "HEAD", "--", path.as_str()])
 }
 
 /// Whether `root` lies in a work tree. `without` is what works without git.
@@ -134,24 +122,6 @@ fn names(output: &[u8]) -> Result<Vec<Utf8PathBuf>, CatalogError> {
         .collect()
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "git alone knows what is tracked, ignored and changed"
-)]
 fn call(root: &Utf8Path, args: &[&str]) -> std::io::Result<Output> {
-    let mut command = Command::new("git");
-    for name in SCRUBBED {
-        command.env_remove(name);
-    }
-    command
-        // Messages are matched, nothing may ask, and a look at the index must not write it.
-        .envs([
-            ("LC_ALL", "C"),
-            ("GIT_TERMINAL_PROMPT", "0"),
-            ("GIT_OPTIONAL_LOCKS", "0"),
-        ])
-        .args(["-C", root.as_str(), "-c", "core.quotePath=false"])
-        .args(args)
-        .stdin(std::process::Stdio::null())
-        .output()
+    git::command(root, args).output()
 }

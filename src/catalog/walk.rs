@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use camino::Utf8Path;
 
 use super::CatalogError;
+use crate::glob::is_pattern;
 
 /// What lies somewhere in a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,5 +106,25 @@ impl Walk<'_> {
         } else {
             None
         }
+    }
+}
+
+/// The directories that a glob names before its first wildcard.
+pub(super) fn fixed_start(pattern: &str) -> PathBuf {
+    let parts: Vec<&str> = pattern.split('/').collect();
+    let directories = &parts[..parts.len() - 1];
+    directories
+        .iter()
+        .take_while(|part| !is_pattern(part))
+        .filter(|part| !part.is_empty() && **part != ".")
+        .fold(PathBuf::new(), |path, part| path.join(Path::new(part)))
+}
+
+/// The most parts that a path which matches can have.
+pub(super) fn depth(pattern: &str) -> usize {
+    if pattern.contains("**") {
+        usize::MAX
+    } else {
+        1 + pattern.matches('/').count()
     }
 }

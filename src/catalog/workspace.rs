@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
-use globset::{GlobSet, GlobSetBuilder};
 
-use super::discover::{depth, fixed_start};
-use super::walk::{Kind, Walk};
+use super::path::{path, utf8};
+use super::walk::{Kind, Walk, depth, fixed_start};
 use super::{CatalogError, git};
 use crate::config::UploadConfig;
-use crate::plan::{InvalidGlob, path_glob};
+use crate::glob::{InvalidGlob, PathGlobs, path_glob};
 
 const INCLUDE: &str = "attempt.upload.include";
 const EXCLUDE: &str = "attempt.upload.exclude";
@@ -32,7 +31,7 @@ pub fn workspace_files(
 ) -> Result<Vec<Utf8PathBuf>, CatalogError> {
     let workspace = Files {
         root,
-        exclude: globs(EXCLUDE, &upload.exclude)?,
+        exclude: PathGlobs::new(&upload.exclude).map_err(glob_error(EXCLUDE))?,
         leave_out: below(root, leave_out)?,
     };
     let mut paths = BTreeSet::new();
@@ -56,26 +55,9 @@ fn in_work_tree(root: &Utf8Path) -> Result<bool, CatalogError> {
     }
 }
 
-/// The path as text.
-pub(super) fn utf8(path: PathBuf) -> Result<Utf8PathBuf, CatalogError> {
-    Utf8PathBuf::from_path_buf(path)
-        .map_err(|path| CatalogError::FileName(path.to_string_lossy().into_owned()))
-}
-
-/// A path as git prints it.
-pub(super) fn path(bytes: &[u8]) -> PathBuf {
-    #[cfg(unix)]
-    {
-        use std::os::unix::ffi::OsStrExt;
-        PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
-    }
-    #[cfg(not(unix))]
-    PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
-}
-
 struct Files<'a> {
     root: &'a Utf8Path,
-    exclude: GlobSet,
+    exclude: PathGlobs,
     leave_out: Vec<Utf8PathBuf>,
 }
 
@@ -171,19 +153,8 @@ impl Files<'_> {
     fn drops(&self, path: &Path) -> bool {
         path.file_name().is_some_and(|name| name == ".git")
             || self.leave_out.iter().any(|left_out| path.starts_with(left_out))
-            || !self.exclude.is_empty() && path.ancestors().any(|part| self.exclude.is_match(part))
+            || self.exclude.match_within(path)
     }
-}
-
-fn globs(key: &'static str, texts: &[String]) -> Result<GlobSet, CatalogError> {
-    let mut set = GlobSetBuilder::new();
-    for text in texts {
-        set.add(path_glob(text.trim_end_matches('/')).map_err(glob_error(key))?);
-    }
-    set.build().map_err(|source| {
-        let glob = source.glob().unwrap_or_default().to_owned();
-        glob_error(key)(InvalidGlob::Syntax { glob, source })
-    })
 }
 
 fn glob_error(key: &'static str) -> impl Fn(InvalidGlob) -> CatalogError {

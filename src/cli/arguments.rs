@@ -3,6 +3,7 @@
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, ValueEnum};
 
+use crate::model::RunPlan;
 use crate::plan::{Globs, LabelGlobs, Shard};
 
 /// Runs the eval suite of an AI agent in parallel sandboxes and says what changed against a baseline.
@@ -68,7 +69,7 @@ pub(super) struct SelectionArguments {
     /// Attempts of each pair
     #[arg(long, value_name = "N")]
     pub(super) runs: Option<String>,
-    /// When attempts start: sequential or parallel
+    /// When attempts start: sequential, parallel or adaptive
     #[arg(long, value_name = "STRATEGY")]
     pub(super) strategy: Option<String>,
     /// Short for `--strategy parallel` with every attempt at once; `=false` for sequential
@@ -85,6 +86,14 @@ pub(super) struct SelectionArguments {
     pub(super) sandbox: Option<String>,
 }
 
+impl SelectionArguments {
+    /// Whether a plan without pairs is as it should be: of the suite's pairs none has changed, or none is in the shard.
+    pub(super) fn is_skipped(&self, plan: &RunPlan) -> bool {
+        let may_be_empty = self.changed_since.is_some() || self.shard.is_some();
+        plan.pairs.is_empty() && plan.selection.of > 0 && may_be_empty
+    }
+}
+
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum TextOrJson {
@@ -98,6 +107,9 @@ pub(super) enum TextOrJson {
 pub(super) struct PlanArguments {
     #[command(flatten)]
     pub(super) selection: SelectionArguments,
+    /// Where durations are taken from: a file, a directory, git:REF:PATH, none
+    #[arg(long, value_name = "SRC")]
+    pub(super) baseline: Option<String>,
     /// How to print the plan
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: TextOrJson,

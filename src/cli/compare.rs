@@ -4,12 +4,12 @@ use super::arguments::{CompareArguments, ComparisonFormat};
 use super::context::{self, Context};
 use super::sources::read_results;
 use super::{Failure, json, print, tell};
+use crate::aggregate::{self, Facts};
 use crate::compare::gates::{self, GateFacts};
 use crate::compare::{self, Options};
 use crate::config;
 use crate::config::settings::{self, Given};
-use crate::model::summary::GateResult;
-use crate::model::{ExitCode, Gate};
+use crate::model::ExitCode;
 use crate::report;
 
 pub(super) fn compare(arguments: &CompareArguments, context: &Context) -> Result<ExitCode, Failure> {
@@ -42,18 +42,12 @@ pub(super) fn compare(arguments: &CompareArguments, context: &Context) -> Result
     for gate in found.iter().filter(|gate| gate.failed) {
         tell(&format!("gate `{}` failed: {}", gate.gate, gate.why));
     }
-    Ok(exit(&facts, &found))
-}
-
-fn exit(facts: &GateFacts, gates: &[GateResult]) -> ExitCode {
-    let incomplete = Gate::Incomplete.to_string();
-    if facts.pass_rate().is_none() {
-        ExitCode::NothingMeasured
-    } else if gates.iter().any(|gate| gate.failed && gate.gate != incomplete) {
-        ExitCode::GateFailed
-    } else if gates.iter().any(|gate| gate.failed) {
-        ExitCode::Incomplete
-    } else {
-        ExitCode::Success
-    }
+    let (_, exit) = aggregate::conclude(Facts {
+        measured: facts.pass_rate().is_some(),
+        complete: facts.without_verdict.is_empty(),
+        cancelled: false,
+        skipped: false,
+        gates: &found,
+    });
+    Ok(exit)
 }

@@ -13,7 +13,6 @@ use crate::model::RunPlan;
 use crate::redact::{MIN_SECRET, Redactor};
 use crate::runner::{self, Job};
 use crate::sandbox::Workspace;
-use crate::schedule::Pace;
 
 /// Gathers it all; a missing secret is said before anything is spent.
 pub(super) fn job(
@@ -36,7 +35,7 @@ pub(super) fn job(
         env: env.collect(),
         secrets,
         rules: runner::rules(config),
-        pace: Pace::new(plan.strategy, plan.on_pass),
+        price: config.price.clone(),
         retry: config.retry,
         workspace: Workspace {
             root: suite.root.clone(),

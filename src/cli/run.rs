@@ -18,12 +18,13 @@ use crate::aggregate::Facts;
 use crate::compare::gates::{self, GateFacts};
 use crate::compare::{self, Options};
 use crate::config::{Config, SandboxConfig, settings};
-use crate::model::{ExitCode, Gate, ResultSet, Run, Summary};
+use crate::model::layout::SUMMARY_FILE;
+use crate::model::{ExitCode, ResultSet, Run, RunPlan, Summary};
 use crate::runner::{self, Job};
 use crate::sandbox::Backend;
 use crate::sandbox::local::{LocalBackend, LocalOptions, harden_self};
-use crate::store::{self, RunDir};
-use crate::{aggregate, report};
+use crate::store::RunDir;
+use crate::{aggregate, plan, report};
 
 pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCode, Failure> {
     let more = [
@@ -31,8 +32,8 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
         (settings::FAIL_ON, arguments.fail_on.as_deref()),
     ];
     let suite = Suite::read(&arguments.selection, &more, context)?;
-    let plan = suite.plan(&arguments.selection)?;
-    let baseline = Baseline::read(&suite, arguments, context)?;
+    let baseline = Baseline::read(&suite, arguments.baseline.as_deref(), context)?;
+    let plan = suite.plan(&arguments.selection, &baseline)?;
     let started_at = context::now();
     let output = Output::of(arguments, context::new_run_id(started_at), context);
     let job = job::job(&suite, plan, started_at, &output, context)?;
@@ -42,19 +43,18 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
         &output.directory,
         arguments.overwrite,
         &job.plan,
-        &suite.config.attempt.publish,
+        &suite.config.attempt,
     )?;
     output.point_latest();
     if job.plan.concurrency.bounded {
-        tell(&format!("notice: concurrency {}", job.plan.concurrency.reason));
+        tell(&format!("notice: {}", bounded(&job.plan)));
     }
     let recording = Arc::new(Recording {
         directory,
         progress: Progress::new(job.plan.attempts()),
     });
     let run = drive(Arc::new(job), backend, &recording)?;
-    // A suite with pairs of which none is selected: nothing has changed, or the shard is an empty one.
-    let skipped = run.plan.pairs.is_empty() && run.plan.selection.of > 0;
+    let skipped = arguments.selection.is_skipped(&run.plan);
     let (summary, exit) = conclude(&run, &suite.config, baseline, skipped);
     keep(&recording.directory, &summary)?;
     print(&match arguments.format {
@@ -63,6 +63,11 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
     })?;
     tell(&format!("results in {}", output.shown));
     Ok(exit)
+}
+
+/// What bounds the concurrency below what was asked for.
+fn bounded(plan: &RunPlan) -> String {
+    format!("concurrency {}", plan.concurrency.reason)
 }
 
 fn backend(suite: &Suite, job: &Job, context: &Context) -> Result<Arc<dyn Backend>, Failure> {
@@ -120,8 +125,12 @@ async fn cancel_on_signal(cancel: CancellationToken) {
 
 fn conclude(run: &Run, config: &Config, baseline: Baseline, skipped: bool) -> (Summary, ExitCode) {
     let mut summary = aggregate::summarize(run);
+    if run.plan.concurrency.bounded {
+        summary.notices.push(bounded(&run.plan));
+    }
+    summary.scheduling = plan::hindsight(&run.plan, &summary);
     match baseline {
-        Baseline::Known(baseline) => {
+        Baseline::Known { results, .. } => {
             let options = Options {
                 alpha: config.compare.alpha,
                 margin: config.compare.margin,
@@ -129,7 +138,7 @@ fn conclude(run: &Run, config: &Config, baseline: Baseline, skipped: bool) -> (S
                 now: Some(run.started_at),
             };
             let current = ResultSet::of_summary("this run", &summary);
-            summary.comparison = Some(compare::compare(&baseline, &current, &options));
+            summary.comparison = Some(compare::compare(&results, &current, &options));
         }
         Baseline::None(why) => summary.notices.push(why.to_owned()),
     }
@@ -138,18 +147,12 @@ fn conclude(run: &Run, config: &Config, baseline: Baseline, skipped: bool) -> (S
         &GateFacts::of_summary(&summary),
         summary.comparison.as_ref(),
     );
-    let incomplete = Gate::Incomplete.to_string();
-    let facts = Facts {
-        totals: &summary.totals,
+    let (conclusion, exit) = aggregate::conclude(Facts {
         cancelled: run.cancelled,
         skipped,
-        fail_on: &config.fail_on,
-        gate_failed: summary
-            .gates
-            .iter()
-            .any(|gate| gate.failed && gate.gate != incomplete),
-    };
-    let (conclusion, exit) = aggregate::conclude(facts);
+        gates: &summary.gates,
+        ..Facts::of(&summary.totals, summary.run.reason)
+    });
     summary.run.conclusion = conclusion;
     (summary, exit)
 }
@@ -157,7 +160,7 @@ fn conclude(run: &Run, config: &Config, baseline: Baseline, skipped: bool) -> (S
 /// Writes the documents of the whole run; what cannot be written is said, and what was printed stands.
 fn keep(directory: &RunDir, summary: &Summary) -> Result<(), Failure> {
     let documents = [
-        (store::SUMMARY_FILE, json(summary)?),
+        (SUMMARY_FILE, json(summary)?),
         ("report.md", report::markdown(summary, usize::MAX)),
     ];
     for (name, text) in documents {

@@ -5,6 +5,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::Failure;
 use super::arguments::SelectionArguments;
+use super::baseline::Baseline;
 use super::context::Context;
 use crate::catalog;
 use crate::compare;
@@ -49,7 +50,11 @@ impl Suite {
     }
 
     /// Plans what was selected.
-    pub(super) fn plan(&self, selection: &SelectionArguments) -> Result<RunPlan, Failure> {
+    pub(super) fn plan(
+        &self,
+        selection: &SelectionArguments,
+        baseline: &Baseline,
+    ) -> Result<RunPlan, Failure> {
         let changed = selection
             .changed_since
             .as_deref()
@@ -74,6 +79,8 @@ impl Suite {
             capacity: local::capacity_here(local)
                 .running
                 .map(|limit| (limit.value, limit.reason)),
+            experience: &baseline.experience(&self.config.price),
+            is_pinned: baseline.is_pinned(),
         };
         Ok(plan::build(&request)?)
     }
@@ -85,8 +92,9 @@ fn globs(lists: &[Globs]) -> Vec<String> {
 
 fn given(selection: &SelectionArguments, more: &[(Setting, Option<&str>)], context: &Context) -> Given {
     // A path in a flag starts where the user is, one in the file where the file is.
-    let pairs = selection.pairs.as_deref().map(|pairs| match pairs {
-        "-" => pairs.to_owned(),
+    let pairs = selection.pairs.as_deref().map(|pairs| match pairs.trim() {
+        // An empty one is not set, and nothing that a directory is joined to is empty.
+        "-" | "" => pairs.to_owned(),
         path => context.absolute(Utf8Path::new(path)).into_string(),
     });
     let flags = [

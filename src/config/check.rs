@@ -7,6 +7,7 @@ use super::file::attempt::{Attempt, Published, ResultFormat};
 use super::file::suite::{Files, IdFrom, InlinePair, Pairs, Source, Suite};
 use super::problem::{KeyPath, Problem};
 use super::value::{GateText, Id, read};
+use crate::glob::is_pattern;
 use crate::model::{Gate, OnPass, Produces, Strategy};
 
 /// The first contradiction.
@@ -80,8 +81,11 @@ pub(super) fn check_sources(sources: &[&str]) -> Result<(), String> {
 /// What of a file's path is the id, where the file does not say so.
 pub(super) fn id_from(files: &Files) -> IdFrom {
     let name = files.glob.0.rsplit('/').next().unwrap_or_default();
-    let fixed = !name.contains(['*', '?', '[', '{']);
-    files.id.unwrap_or(if fixed { IdFrom::Dir } else { IdFrom::Stem })
+    files.id.unwrap_or(if is_pattern(name) {
+        IdFrom::Stem
+    } else {
+        IdFrom::Dir
+    })
 }
 
 fn check_suite(suite: &Suite) -> Result<(), Problem> {

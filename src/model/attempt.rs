@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::reading::Check;
+use super::reading::{Check, Usage};
 
 /// How an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -173,18 +173,6 @@ pub struct AttemptError {
     pub signal: Option<i32>,
 }
 
-/// What an attempt used, as its harness reports it. Unknown is `None`, never 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Usage {
-    /// Tokens read by the model.
-    pub input_tokens: Option<u64>,
-    /// Tokens written by the model.
-    pub output_tokens: Option<u64>,
-    /// US dollars.
-    pub cost_usd: Option<f64>,
-}
-
 /// One attempt as it ended: what `summary.json` and the journal keep of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AttemptRecord {
@@ -195,15 +183,15 @@ pub struct AttemptRecord {
     /// Why it was cancelled, where it was.
     #[serde(default)]
     pub reason: Option<CancelReason>,
-    /// Seconds from the start of its last try to the end of its collection; 0 if it never started.
+    /// Seconds from the start of its last try's sandbox to the end of its collection; 0 if it never started.
     pub seconds: f64,
-    /// Seconds from the run's start to the start of its last try; `None` if it never started.
+    /// Seconds from the run's start to the start of its last try's sandbox; `None` if it never started.
     #[serde(default)]
     pub started_offset: Option<f64>,
     /// Seconds by phase, of its last try.
     #[serde(default)]
     pub phases: Phases,
-    /// How its sandbox started.
+    /// How its sandbox started; `None` where it had none, or that of the attempt before.
     #[serde(default)]
     pub boot: Option<Boot>,
     /// How often it was started; 0 if never.
@@ -226,6 +214,13 @@ pub struct AttemptRecord {
 }
 
 impl AttemptRecord {
+    /// Seconds that its sandbox was held besides its command; `None` where that had not both a start and an end, or
+    /// where the attempt had the sandbox of the one before.
+    pub fn overhead_seconds(&self) -> Option<f64> {
+        self.phases.provision?;
+        Some((self.seconds - self.phases.command?).max(0.0))
+    }
+
     /// The record of an attempt that never started.
     pub fn not_started(index: u32, reason: CancelReason) -> Self {
         Self {

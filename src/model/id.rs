@@ -12,8 +12,12 @@ const UNSAFE_IN_FILE_NAMES: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'
 
 /// Turns an id into a file name that is safe everywhere, reversibly.
 ///
-/// Whatever is not an ASCII letter or digit, `.`, `_` or `-` becomes `%XX`.
+/// Whatever is not an ASCII letter or digit, `.`, `_` or `-` becomes `%XX`, and so do the dots of `.` and `..`, which
+/// would be another directory.
 pub fn file_name(id: &str) -> String {
+    if id == "." || id == ".." {
+        return id.replace('.', "%2E");
+    }
     utf8_percent_encode(id, UNSAFE_IN_FILE_NAMES).to_string()
 }
 
@@ -196,6 +200,10 @@ mod tests {
     fn ids_become_safe_file_names() {
         assert_eq!(file_name("gpt-5.4_mini"), "gpt-5.4_mini");
         assert_eq!(file_name("a/b c%é"), "a%2Fb%20c%25%C3%A9");
+        assert_eq!(
+            ["..", ".", "...", ".x"].map(file_name),
+            ["%2E%2E", "%2E", "...", ".x"]
+        );
     }
 
     #[test]

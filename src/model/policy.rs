@@ -70,20 +70,6 @@ impl std::str::FromStr for Policy {
     }
 }
 
-impl TryFrom<String> for Policy {
-    type Error = InvalidPolicy;
-
-    fn try_from(text: String) -> Result<Self, InvalidPolicy> {
-        text.parse()
-    }
-}
-
-impl From<Policy> for String {
-    fn from(policy: Policy) -> String {
-        policy.to_string()
-    }
-}
-
 /// Serde form of [`Policy`] in `summary.json`: its text.
 pub(crate) mod policy_text {
     use super::Policy;
@@ -101,7 +87,7 @@ pub(crate) mod policy_text {
 }
 
 /// When attempts start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
     /// One sandbox a pair, its attempts one after another, until it is decided.

@@ -1,8 +1,7 @@
 //! What a harness's result file says, once it is read.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use super::attempt::Usage;
 
 /// One named check of a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +13,18 @@ pub struct Check {
     /// What the grader wrote about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
+}
+
+/// What an attempt used, as its harness reports it. Unknown is `None`, never 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Usage {
+    /// Tokens read by the model.
+    pub input_tokens: Option<u64>,
+    /// Tokens written by the model.
+    pub output_tokens: Option<u64>,
+    /// US dollars.
+    pub cost_usd: Option<f64>,
 }
 
 /// What the result decides of the attempt.

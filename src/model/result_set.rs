@@ -6,6 +6,7 @@ use super::attempt::{CancelReason, Outcome};
 use super::id::{Labels, PairId};
 use super::plan::{Selection, SelectionKind};
 use super::policy::Policy;
+use super::reading::Usage;
 use super::summary::{PairSummary, Summary, Verdict};
 
 /// One attempt of a pair, as far as a comparison needs it.
@@ -19,8 +20,12 @@ pub struct Sample {
     pub stopped_early: bool,
     /// How long its command took, in seconds, where known.
     pub command_seconds: Option<f64>,
+    /// How long its fresh sandbox was held besides, in seconds, where known.
+    pub overhead_seconds: Option<f64>,
     /// 0 to 1, where the format has scores.
     pub score: Option<f64>,
+    /// What it used, where known.
+    pub usage: Option<Usage>,
 }
 
 /// One pair of a result set.
@@ -116,7 +121,9 @@ impl PairResult {
                 outcome: attempt.outcome,
                 stopped_early: attempt.reason == Some(CancelReason::Decided),
                 command_seconds: attempt.phases.command,
+                overhead_seconds: attempt.overhead_seconds(),
                 score: attempt.score,
+                usage: attempt.usage,
             })
             .collect();
         Self {

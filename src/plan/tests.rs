@@ -3,13 +3,13 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{Globs, LabelGlobs, PlanError, Request, Select, Shard, build, document, waves};
+use super::{Experience, Globs, LabelGlobs, PlanError, Request, Select, Shard, build, document, waves};
 use crate::config::template::{CommandTemplate, Template};
 use crate::config::{
-    AttemptConfig, BaselineConfig, ChangedConfig, CompareConfig, Config, ExitConfig, Format, HomeMode,
-    InfraConfig, LandlockMode, LocalConfig, NetworkMode, PhaseLimits, PublishConfig, PublishWhat,
-    ReportConfig, RetryConfig, SandboxConfig, SuiteConfig, SuiteSource, UploadConfig, WantedConcurrency,
-    WorkspaceMode,
+    AttemptConfig, BaselineConfig, BudgetConfig, ChangedConfig, CompareConfig, Config, ExitConfig, Format,
+    HomeMode, InfraConfig, LandlockMode, LocalConfig, NetworkMode, PhaseLimits, PriceConfig, PublishConfig,
+    PublishWhat, ReportConfig, RetryConfig, SandboxConfig, SuiteConfig, SuiteSource, UploadConfig,
+    WantedConcurrency, WorkspaceMode,
 };
 use crate::model::{
     Labels, OnPass, OnTimeout, Pair, PairId, Policy, Produces, RunPlan, SelectionKind, Strategy,
@@ -72,6 +72,9 @@ fn config(command: &str) -> Config {
             tries: 3,
             budget: 0.2,
         },
+        limits: Vec::new(),
+        budget: BudgetConfig::default(),
+        price: PriceConfig::default(),
         sandbox: SandboxConfig::Local(LocalConfig {
             workspace: WorkspaceMode::Copy,
             link: Vec::new(),
@@ -122,6 +125,8 @@ fn plan(config: &Config, pairs: &[Pair], select: &Select) -> Result<RunPlan, Pla
         pairs,
         select,
         capacity: None,
+        experience: &Experience::default(),
+        is_pinned: false,
     })
 }
 
@@ -131,6 +136,8 @@ fn bounded(config: &Config, pairs: usize, memory: usize) -> (usize, String, bool
         pairs: &suite(1, pairs),
         select: &Select::default(),
         capacity: Some((memory, "15 GB of memory".to_owned())),
+        experience: &Experience::default(),
+        is_pinned: false,
     });
     let plan = plan.unwrap();
     let waves = waves(&plan);
@@ -410,14 +417,10 @@ proptest! {
         config.runs = runs;
         let pairs = suite(experiments, evals);
         let plan = plan(&config, &pairs, &Select::default()).unwrap();
-        let attempts: Vec<_> = plan.attempt_ids().collect();
-        let wanted: BTreeSet<(PairId, u32)> = pairs
-            .iter()
-            .flat_map(|pair| (1..=runs).map(|index| (pair.id.clone(), index)))
-            .collect();
-        prop_assert_eq!(attempts.len(), wanted.len());
-        let planned: BTreeSet<_> = attempts.into_iter().map(|id| (id.pair, id.index)).collect();
-        prop_assert_eq!(planned, wanted);
+        let planned: BTreeSet<&PairId> = plan.pairs.iter().map(|pair| &pair.id).collect();
+        prop_assert_eq!(planned.len(), plan.pairs.len());
+        prop_assert_eq!(planned, pairs.iter().map(|pair| &pair.id).collect());
+        prop_assert_eq!(plan.attempts(), pairs.len() * runs as usize);
         prop_assert!(plan.concurrency.value * waves(&plan) >= plan.attempts());
     }
 
@@ -468,8 +471,8 @@ proptest! {
     fn no_flag_text_panics(text in "\\PC{0,12}") {
         let _ = text.parse::<Shard>();
         let _ = text.parse::<LabelGlobs>();
-        let _ = super::id_glob(&text);
-        let _ = super::path_glob(&text);
+        let _ = crate::glob::id_glob(&text);
+        let _ = crate::glob::path_glob(&text);
         prop_assert!(globs(&text).len() <= text.len());
     }
 }

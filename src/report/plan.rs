@@ -2,8 +2,11 @@
 
 use std::fmt::Write as _;
 
-use crate::model::{OnPass, Produces, SelectionKind, Strategy};
+use crate::model::{OnPass, Outlook, Produces, Range, SelectionKind, Strategy};
 use crate::plan::{PlanDocument, PlannedPairDocument};
+
+use super::escape::plain;
+use super::words::{count, duration};
 
 /// Pairs that are shown.
 const SHOWN: usize = 20;
@@ -16,6 +19,10 @@ pub fn text(doc: &PlanDocument<'_>) -> String {
     for (name, value) in facts(doc) {
         let _ = writeln!(text, "  {name:<16}{value}");
     }
+    if let Some(forecast) = doc.forecast.filter(|forecast| !forecast.strategies.is_empty()) {
+        text.push('\n');
+        strategies(&mut text, &forecast.strategies);
+    }
     if !doc.pairs.is_empty() {
         text.push('\n');
         pairs(&mut text, &doc.pairs);
@@ -24,25 +31,25 @@ pub fn text(doc: &PlanDocument<'_>) -> String {
 }
 
 fn headline(doc: &PlanDocument<'_>) -> String {
-    let suite = one_line(doc.suite);
+    let suite = plain(doc.suite);
     let (pairs, runs) = (doc.pairs.len(), doc.runs);
     match doc.strategy {
         _ if pairs == 0 && doc.selection.of == 0 => format!("{suite}: the suite has no pairs"),
-        _ if pairs == 0 => format!("{suite}: none of {} selected", counted(doc.selection.of, "pair")),
+        _ if pairs == 0 => format!("{suite}: none of {} selected", pairs_of(doc.selection.of)),
         // Deciding a pair early saves its other attempts.
         Strategy::Sequential | Strategy::Adaptive if runs > 1 && doc.produces == Produces::Attempt => {
             format!(
                 "{suite}: {} x {}: at most {}",
-                counted(pairs, "pair"),
-                counted(runs as usize, "run"),
-                counted(doc.attempts, "attempt")
+                pairs_of(pairs),
+                count(runs as usize, "run", "runs"),
+                count(doc.attempts, "attempt", "attempts")
             )
         }
         _ => format!(
             "{suite}: {} x {} = {}",
-            counted(pairs, "pair"),
-            counted(runs as usize, "run"),
-            counted(doc.attempts, "attempt")
+            pairs_of(pairs),
+            count(runs as usize, "run", "runs"),
+            count(doc.attempts, "attempt", "attempts")
         ),
     }
 }
@@ -57,25 +64,23 @@ fn facts(doc: &PlanDocument<'_>) -> Vec<(&'static str, String)> {
         (strategy, _) => strategy.to_string(),
     };
     let unknown = |seconds: Option<f64>| seconds.map_or_else(|| "unknown".to_owned(), duration);
-    vec![
+    let mut facts = vec![
         (
             "selection",
             match selection.kind {
-                SelectionKind::All => format!("all of {}", counted(selection.of, "pair")),
+                SelectionKind::All => format!("all of {}", pairs_of(selection.of)),
                 SelectionKind::Subset => {
-                    format!("{} of {}", selection.selected, counted(selection.of, "pair"))
+                    format!("{} of {}", selection.selected, pairs_of(selection.of))
                 }
-                SelectionKind::Shard => format!(
-                    "{} of {}, a shard",
-                    selection.selected,
-                    counted(selection.of, "pair")
-                ),
+                SelectionKind::Shard => {
+                    format!("{} of {}, a shard", selection.selected, pairs_of(selection.of))
+                }
             },
         ),
         ("strategy", strategy),
         ("policy", doc.policy.clone()),
         ("sandbox", doc.sandbox.to_owned()),
-        ("concurrency", one_line(doc.concurrency_reason)),
+        ("concurrency", plain(doc.concurrency_reason)),
         ("waves", doc.waves.to_string()),
         (
             "timeout",
@@ -86,8 +91,97 @@ fn facts(doc: &PlanDocument<'_>) -> Vec<(&'static str, String)> {
             ),
         ),
         ("longest attempt", unknown(doc.longest_attempt_seconds)),
-        ("wall-clock", unknown(doc.wall_seconds)),
-    ]
+    ];
+    let limits = doc
+        .limits
+        .iter()
+        .map(|limit| format!("{} of {}={}", limit.concurrency, limit.name, limit.value));
+    let limits: Vec<String> = limits.collect();
+    if !limits.is_empty() {
+        facts.push(("limits", plain(&format!("at once {}", limits.join(", ")))));
+    }
+    facts.extend(expected(doc));
+    facts
+}
+
+/// What the run is expected to take and cost, and what it may.
+fn expected(doc: &PlanDocument<'_>) -> Vec<(&'static str, String)> {
+    let run = doc.forecast.map(|forecast| forecast.run);
+    let cap = |what: Option<String>| what.map_or_else(String::new, |what| format!(", budget {what}"));
+    let unknown = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
+    let minutes_cap = doc
+        .budget
+        .sandbox_seconds
+        .map(|seconds| format!("{:.0}", seconds / 60.0));
+    let mut expected = vec![
+        (
+            "wall-clock",
+            unknown(run.map(|run| range(run.wall_seconds, duration))),
+        ),
+        (
+            "sandbox-minutes",
+            unknown(run.map(|run| range(run.sandbox_seconds, minutes))) + &cap(minutes_cap),
+        ),
+    ];
+    let cost = run.and_then(|run| run.cost_usd).map(|cost| range(cost, dollars));
+    if cost.is_some() || doc.budget.cost_usd.is_some() {
+        expected.push(("cost", unknown(cost) + &cap(doc.budget.cost_usd.map(dollars))));
+    }
+    if let Some(forecast) = doc
+        .forecast
+        .filter(|forecast| forecast.known_pairs < doc.pairs.len())
+    {
+        let known = format!(
+            "known of {} of {}, the others are taken from their eval or experiment, else for the longest",
+            forecast.known_pairs,
+            pairs_of(doc.pairs.len())
+        );
+        expected.push(("durations", known));
+    }
+    expected
+}
+
+/// Each strategy at a few concurrencies.
+fn strategies(text: &mut String, outlooks: &[Outlook]) {
+    let has_cost = outlooks.iter().any(|outlook| outlook.cost_usd.is_some());
+    let mut row = |strategy: &str, at_once: &str, wall: &str, sandboxes: &str, cost: &str| {
+        let line = format!("  {strategy:<12}{at_once:>7}  {wall:<28}{sandboxes:<24}{cost}");
+        let _ = writeln!(text, "{}", line.trim_end());
+    };
+    let cost = if has_cost { "cost" } else { "" };
+    row("strategy", "at once", "wall-clock", "sandbox-minutes", cost);
+    for outlook in outlooks {
+        let cost = outlook.cost_usd.map(|cost| range(cost, dollars));
+        row(
+            &outlook.strategy.to_string(),
+            &outlook.concurrency.to_string(),
+            &range(outlook.wall_seconds, duration),
+            &range(outlook.sandbox_seconds, minutes),
+            &cost.unwrap_or_default(),
+        );
+    }
+}
+
+/// `14m28s (13m00s to 16m00s)`.
+fn range(range: Range, shown: fn(f64) -> String) -> String {
+    let (low, high) = (shown(range.low), shown(range.high));
+    let likely = shown(range.likely);
+    if low == high {
+        likely
+    } else {
+        format!("{likely} ({low} to {high})")
+    }
+}
+
+/// Of seconds: whole minutes, with a decimal where there are few.
+fn minutes(seconds: f64) -> String {
+    let minutes = seconds / 60.0;
+    let decimals = usize::from(minutes < 9.95);
+    format!("{minutes:.decimals$}")
+}
+
+fn dollars(usd: f64) -> String {
+    format!("${usd:.2}")
 }
 
 fn pairs(text: &mut String, pairs: &[PlannedPairDocument<'_>]) {
@@ -114,7 +208,7 @@ fn labels(pair: &PlannedPairDocument<'_>) -> String {
         .0
         .iter()
         .flat_map(|(name, values)| values.iter().map(move |value| format!("{name}={value}")));
-    let text = one_line(&labels.collect::<Vec<_>>().join(" "));
+    let text = plain(&labels.collect::<Vec<_>>().join(" "));
     if text.chars().count() <= WIDEST {
         return text;
     }
@@ -122,38 +216,16 @@ fn labels(pair: &PlannedPairDocument<'_>) -> String {
     format!("{cut}…")
 }
 
-/// Text from outside must neither break the lines nor steer the terminal.
-fn one_line(text: &str) -> String {
-    text.replace(char::is_control, " ")
-}
-
-fn counted(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
-/// Seconds as `1h 5m`, `12m`, `90s` below two minutes, `0.5s` where it is not whole.
-fn duration(seconds: f64) -> String {
-    if seconds < 120.0 {
-        return format!("{}s", (seconds * 10.0).round() / 10.0);
-    }
-    let whole = seconds.round();
-    let (hours, minutes, rest) = (
-        (whole / 3600.0).floor(),
-        (whole % 3600.0 / 60.0).floor(),
-        whole % 60.0,
-    );
-    [(hours, "h"), (minutes, "m"), (rest, "s")]
-        .into_iter()
-        .filter(|(amount, _)| *amount > 0.0)
-        .map(|(amount, unit)| format!("{amount}{unit}"))
-        .collect::<Vec<_>>()
-        .join(" ")
+fn pairs_of(number: usize) -> String {
+    count(number, "pair", "pairs")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{duration, text};
-    use crate::model::{Labels, OnPass, Produces, Selection, SelectionKind, Strategy};
+    use super::text;
+    use crate::model::{
+        Forecast, Labels, OnPass, Outlook, PlannedBudget, Produces, Range, Selection, SelectionKind, Strategy,
+    };
     use crate::plan::{PlanDocument, PlannedPairDocument};
 
     fn document(evals: &[String], of: usize) -> PlanDocument<'_> {
@@ -188,6 +260,9 @@ mod tests {
             grace_seconds: 90.0,
             longest_attempt_seconds: None,
             wall_seconds: None,
+            forecast: None,
+            limits: &[],
+            budget: PlannedBudget::default(),
             config_hash: "",
             pairs: evals.iter().map(|eval| pair(eval.as_str())).collect(),
         }
@@ -204,7 +279,7 @@ mod tests {
         document.pairs[0].labels = &labels;
         let text = text(&document);
         let lines: Vec<&str> = text.lines().collect();
-        insta::assert_snapshot!(lines[..15].join("\n"), @"
+        insta::assert_snapshot!(lines[..16].join("\n"), @"
         benchmark: 22 pairs x 2 runs = 44 attempts
 
           selection       22 of 30 pairs
@@ -213,16 +288,56 @@ mod tests {
           sandbox         local
           concurrency     44 = pairs x runs (22 x 2): one wave
           waves           1
-          timeout         12m, killed 90s later
+          timeout         12m00s, killed 1m30s later
           longest attempt unknown
           wall-clock      unknown
+          sandbox-minutes unknown
 
           experiment  eval      labels
-          opus        build-0   note=a [31mb tags=x tags=long long long long lo…
+          opus        build-0   note=ab tags=x tags=long long long long long lo…
           opus        build-1
         ");
-        assert_eq!(lines.len(), 13 + 20 + 1);
+        assert_eq!(lines.len(), 14 + 20 + 1);
         assert_eq!(lines.last(), Some(&"  … and 2 more"));
+    }
+
+    #[test]
+    fn a_plan_with_durations_says_what_each_strategy_would_take_and_cost() {
+        let evals: Vec<String> = (0..3).map(|eval| format!("build-{eval}")).collect();
+        let look = |strategy, concurrency, wall: f64, sandboxes: f64| Outlook {
+            strategy,
+            concurrency,
+            wall_seconds: Range {
+                low: wall - 60.0,
+                likely: wall,
+                high: wall + 90.0,
+            },
+            sandbox_seconds: Range {
+                low: sandboxes,
+                likely: sandboxes,
+                high: sandboxes,
+            },
+            cost_usd: Some(Range {
+                low: 1.0,
+                likely: 1.5,
+                high: 2.25,
+            }),
+        };
+        let forecast = Forecast {
+            known_pairs: 2,
+            run: look(Strategy::Parallel, 6, 868.0, 1_200.0),
+            strategies: vec![
+                look(Strategy::Sequential, 3, 1_534.0, 420.0),
+                look(Strategy::Parallel, 6, 868.0, 1_200.0),
+            ],
+        };
+        let mut document = document(&evals, 3);
+        document.forecast = Some(&forecast);
+        document.budget.sandbox_seconds = Some(3_600.0);
+        let text = text(&document);
+        let (_, shown) = text.split_once("longest attempt unknown\n").unwrap();
+        let (shown, _) = shown.split_once("\n  experiment").unwrap();
+        insta::assert_snapshot!(shown, @"");
     }
 
     #[test]
@@ -237,11 +352,5 @@ mod tests {
         let mut document = document(&evals, 1);
         document.strategy = Strategy::Sequential;
         assert!(text(&document).starts_with("benchmark: 1 pair x 2 runs: at most 2 attempts\n"));
-    }
-
-    #[test]
-    fn durations_are_read_at_a_glance() {
-        let read = [0.0, 0.25, 90.0, 720.0, 3900.0, 7201.0].map(duration);
-        assert_eq!(read, ["0s", "0.3s", "90s", "12m", "1h 5m", "2h 1s"]);
     }
 }

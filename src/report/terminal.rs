@@ -4,7 +4,13 @@ use super::escape::{plain, plain_excerpt};
 use super::view::{Line, Section, Span, Table, Tone, Topic, View};
 
 /// What a terminal shows below the table, in this order; the rest is in the reports.
-const TOPICS: [Topic; 4] = [Topic::Flips, Topic::Others, Topic::Gates, Topic::Notices];
+const TOPICS: [Topic; 5] = [
+    Topic::Flips,
+    Topic::Others,
+    Topic::Scheduling,
+    Topic::Gates,
+    Topic::Notices,
+];
 
 pub(super) fn render(view: &View, color: bool) -> String {
     let paint = Paint { color };

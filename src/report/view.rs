@@ -1,6 +1,7 @@
 //! The one view model behind all renderings: what is said, in which order, in which words. Knows no format.
 
 mod headline;
+mod scheduling;
 mod sections;
 mod table;
 
@@ -111,6 +112,7 @@ pub(super) enum Topic {
     Flips,
     Groups,
     Attempts,
+    Scheduling,
     Others,
 }
 
@@ -152,6 +154,7 @@ pub(super) fn of_summary(summary: &Summary) -> View {
         sections.extend(sections::groups(comparison));
     }
     sections.extend(sections::attempts(summary));
+    sections.extend(summary.scheduling.as_ref().map(scheduling::section));
     sections.extend(sections::others(comparison, Some(summary)));
     View {
         tone: match (summary.run.conclusion, comparison) {

@@ -69,7 +69,9 @@ pub enum Problem {
     #[error("it is written as `{0}`, and this version of evalwave reads `{SUMMARY_SCHEMA}`")]
     Schema(String),
     /// It is a run directory whose run did not end.
-    #[error("the run in it did not end: there is a journal and no `summary.json`\nfinish it with `--resume`")]
+    #[error(
+        "the run in it did not end: there is a journal and no `summary.json`\n`evalwave report` shows what the journal holds"
+    )]
     Unfinished,
     /// A directory without anything that looks like a result.
     #[error(

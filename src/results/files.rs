@@ -8,11 +8,8 @@ use super::attempts;
 use super::error::{Problem, ResultsError};
 use super::json;
 use super::rows::Row;
+use crate::model::layout::{JOURNAL_FILE, RAW_RESULTS, SUMMARY_FILE};
 use crate::model::{Policy, ResultSet};
-
-const SUMMARY: &str = "summary.json";
-const JOURNAL: &str = "journal.jsonl";
-const RAW_RESULTS: &str = "raw-results-";
 
 /// Files by paths with `/`, relative to the directory that is the source.
 pub(super) trait Tree {
@@ -42,15 +39,15 @@ pub(super) fn read(
     let within = |path: &str| format!("{}/{path}", source.trim_end_matches('/'));
     let paths = tree.paths().map_err(|problem| problem.at(source))?;
     let has = |name: &str| paths.binary_search_by(|path| path.as_str().cmp(name)).is_ok();
-    if has(SUMMARY) {
+    if has(SUMMARY_FILE) {
         let bytes = tree
-            .read(SUMMARY)
-            .map_err(|problem| problem.at(&within(SUMMARY)))?;
+            .read(SUMMARY_FILE)
+            .map_err(|problem| problem.at(&within(SUMMARY_FILE)))?;
         if is_ours(&bytes) {
-            return super::parse_summary(&within(SUMMARY), &bytes)
+            return super::parse_summary(&within(SUMMARY_FILE), &bytes)
                 .map(|summary| attempts::of_summary(source, &summary, policy));
         }
-    } else if has(JOURNAL) {
+    } else if has(JOURNAL_FILE) {
         return Err(Problem::Unfinished.at(source));
     }
 

@@ -8,6 +8,7 @@ use camino::Utf8Path;
 use super::error::{Problem, ResultsError};
 use super::files::{self, Tree};
 use super::{MAX_BYTES, read_capped};
+use crate::git;
 use crate::model::{Policy, ResultSet};
 
 /// Reads `REF:PATH` of the repository around `directory`.
@@ -157,20 +158,8 @@ impl Repository<'_> {
         })
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "git itself knows best what a reference is, and how to fetch it"
-    )]
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new("git");
-        command
-            .arg("-C")
-            .arg(self.directory.as_std_path())
-            .args(arguments)
-            .stdin(Stdio::null())
-            // A fetch that asks for a password would wait for ever.
-            .env("GIT_TERMINAL_PROMPT", "0");
-        command
+        git::command(self.directory, arguments)
     }
 }
 

@@ -326,7 +326,7 @@ fn a_wrong_directory_says_which_file_and_why() {
     cannot read results from `twice`: `a/x.json` and `a/x/run-1/result.json` are both `a × x`
     attempts of one pair are told apart by `run`
     cannot read results from `unfinished`: the run in it did not end: there is a journal and no `summary.json`
-    finish it with `--resume`
+    `evalwave report` shows what the journal holds
     cannot read results from `newer/summary.json`: it is written as `evalwave.summary/2`, and this version of evalwave reads `evalwave.summary/1`
     ");
 }

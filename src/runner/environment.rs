@@ -1,19 +1,12 @@
 //! The variables of an attempt's commands: what the configuration gives, and who the attempt is.
 
-use std::time::Duration;
-
 use super::Job;
 use crate::config::template::{UnknownPlaceholder, Values};
 use crate::model::AttemptId;
 
 /// The values of placeholders for one attempt.
 pub(super) fn values(job: &Job, pair: usize, id: &AttemptId) -> Values {
-    let mut values = Values::of_attempt(&job.plan.pairs[pair], id, job.plan.runs);
-    values.0.insert(
-        "timeout_sec".to_owned(),
-        whole_seconds(job.attempt.timeout).to_string(),
-    );
-    values
+    Values::of_attempt(&job.plan.pairs[pair], id, job.plan.runs, job.attempt.timeout)
 }
 
 /// The variables of an attempt, with or without its secrets; a later one of the same name wins.
@@ -53,9 +46,4 @@ fn variable_name(placeholder: &str) -> String {
         }
     });
     format!("EVALWAVE_{}", name.collect::<String>())
-}
-
-/// Part of a second is a whole one: a harness must not be told less time than it has.
-fn whole_seconds(duration: Duration) -> u64 {
-    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }

@@ -1,204 +1,27 @@
 //! Whole runs against a scripted engine, in paused time: what a user would see of them.
 
-use std::collections::HashMap;
+mod engine;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
 use tempfile::TempDir;
-use tokio::io::{AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{Job, RecordError, Recorder, run};
 use crate::config::settings::Given;
-use crate::config::{CommandLine, Config, Source, load};
+use crate::config::{Config, Source, load};
 use crate::model::{
-    AttemptId, Boot, CancelReason, ErrorClass, Event, Labels, Outcome, Pair, PairId, Run, Verdict,
+    AttemptId, CancelReason, ErrorClass, Event, Labels, Outcome, Pair, PairId, Produces, Run, Verdict,
 };
-use crate::plan::{Request, Select, build};
+use crate::plan::{Experience, Request, Select, build};
 use crate::redact::Redactor;
-use crate::sandbox::{Backend, Capacity, Command, Exit, Sandbox, SandboxError, SandboxSpec, Workspace};
-use crate::schedule::Pace;
+use crate::sandbox::Workspace;
 use crate::{aggregate, runner};
-
-/// What a try does in the scripted engine.
-#[derive(Clone, Copy, Debug)]
-enum Script {
-    /// Its command takes so many seconds and leaves this result.
-    Result(u64, &'static str),
-    /// Its command takes so many seconds and leaves nothing.
-    Nothing(u64),
-    /// No sandbox can be had.
-    NoSandbox,
-    /// The result is lost on the way so many times.
-    LostDownloads(usize, &'static str),
-}
-
-const PASS: &str = r#"{"passed": true}"#;
-const FAIL: &str = r#"{"passed": false}"#;
-
-/// Scripts by eval, attempt and try; what is not named passes after ten seconds.
-#[derive(Default)]
-struct Engine {
-    scripts: HashMap<(String, u32, u32), Script>,
-    running: Arc<AtomicUsize>,
-    most_running: Arc<AtomicUsize>,
-    started: Arc<AtomicUsize>,
-}
-
-impl Engine {
-    fn script(mut self, eval: &str, attempt: u32, try_number: u32, script: Script) -> Self {
-        self.scripts
-            .insert((eval.to_owned(), attempt, try_number), script);
-        self
-    }
-}
-
-struct Scripted {
-    scripts: HashMap<(String, u32, u32), Script>,
-    left: Option<Script>,
-    lost: usize,
-    running: Arc<AtomicUsize>,
-}
-
-impl Drop for Scripted {
-    fn drop(&mut self) {
-        self.running.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-fn broken(message: &str) -> SandboxError {
-    SandboxError {
-        class: None,
-        message: message.to_owned(),
-        source: None,
-    }
-}
-
-#[async_trait]
-impl Backend for Engine {
-    fn capacity(&self) -> Capacity {
-        Capacity {
-            running: None,
-            starting: 64,
-        }
-    }
-
-    async fn start(&self, spec: &SandboxSpec) -> Result<Box<dyn Sandbox>, SandboxError> {
-        // Names end in pair, attempt and try.
-        let numbers: Vec<u32> = spec
-            .name
-            .rsplit('-')
-            .take(3)
-            .map(|part| part.parse().unwrap())
-            .collect();
-        let eval = format!("e{}", numbers[2]);
-        if let Some(Script::NoSandbox) = self.scripts.get(&(eval, numbers[1], numbers[0])) {
-            return Err(broken("the engine is full"));
-        }
-        let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most_running.fetch_max(running, Ordering::SeqCst);
-        self.started.fetch_add(1, Ordering::SeqCst);
-        Ok(Box::new(Scripted {
-            scripts: self.scripts.clone(),
-            left: None,
-            lost: 0,
-            running: Arc::clone(&self.running),
-        }))
-    }
-}
-
-#[async_trait]
-impl Sandbox for Scripted {
-    fn boot(&self) -> Boot {
-        Boot::Cold
-    }
-
-    fn confinement(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    async fn upload(&mut self, _workspace: &Workspace) -> Result<(), SandboxError> {
-        Ok(())
-    }
-
-    async fn remove(&mut self, _pattern: &str) -> Result<(), SandboxError> {
-        self.left = None;
-        Ok(())
-    }
-
-    async fn exec(
-        &mut self,
-        command: &Command,
-        output: &mpsc::Sender<Vec<u8>>,
-    ) -> Result<Exit, SandboxError> {
-        let variable = |name: &str| {
-            command
-                .env
-                .iter()
-                .rev()
-                .find(|(key, _)| key == name)
-                .map(|(_, value)| value.clone())
-                .unwrap()
-        };
-        let key = (
-            variable("EVALWAVE_EVAL"),
-            variable("EVALWAVE_ATTEMPT").parse().unwrap(),
-            variable("EVALWAVE_TRY").parse().unwrap(),
-        );
-        assert!(matches!(command.line, CommandLine::Shell(_)));
-        output
-            .send(format!("{} {}\n", key.0, key.1).into_bytes())
-            .await
-            .unwrap();
-        let script = self
-            .scripts
-            .get(&key)
-            .copied()
-            .unwrap_or(Script::Result(10, PASS));
-        let seconds = match script {
-            Script::Result(seconds, _) | Script::Nothing(seconds) => seconds,
-            Script::NoSandbox | Script::LostDownloads(..) => 10,
-        };
-        tokio::time::sleep(Duration::from_secs(seconds)).await;
-        self.left = Some(script);
-        Ok(Exit::Code(0))
-    }
-
-    async fn download(
-        &mut self,
-        from: &Utf8Path,
-        into: &mut (dyn AsyncWrite + Send + Unpin),
-    ) -> Result<Option<()>, SandboxError> {
-        let result = match self.left {
-            Some(Script::Result(_, result)) => result,
-            Some(Script::LostDownloads(times, result)) => {
-                self.lost += 1;
-                if self.lost <= times {
-                    return Err(broken("the connection was reset"));
-                }
-                result
-            }
-            _ => return Ok(None),
-        };
-        let mut archive = tar::Builder::new(Vec::new());
-        let mut header = tar::Header::new_gnu();
-        header.set_size(result.len() as u64);
-        header.set_mode(0o644);
-        archive
-            .append_data(&mut header, from.file_name().unwrap(), result.as_bytes())
-            .unwrap();
-        into.write_all(&archive.into_inner().unwrap()).await.unwrap();
-        Ok(Some(()))
-    }
-
-    async fn stop(self: Box<Self>) -> Result<(), SandboxError> {
-        Ok(())
-    }
-}
+use engine::{Engine, FAIL, PASS, Script};
 
 /// Keeps files in a passing directory, and events in memory.
 struct Memory {
@@ -238,6 +61,7 @@ struct Done {
     seconds: u64,
     engine: Arc<Engine>,
     events: Vec<Event>,
+    memory: Arc<Memory>,
 }
 
 impl Done {
@@ -247,6 +71,16 @@ impl Done {
             .iter()
             .map(|pair| pair.records.iter().map(|record| record.outcome).collect())
             .collect()
+    }
+
+    /// What the try of an attempt printed, if its log is there under its final name.
+    fn output(&self, eval: &str, index: u32, try_number: u32) -> Option<String> {
+        let id = AttemptId {
+            pair: PairId::new("x", eval).unwrap(),
+            index,
+        };
+        let directory = self.memory.directory.path().join(id.path());
+        fs_err::read_to_string(directory.join(try_number.to_string()).join("output.log")).ok()
     }
 
     fn verdicts(&self) -> Vec<Verdict> {
@@ -272,6 +106,8 @@ async fn finish(config: &Config, pairs: usize, engine: Engine, cancel: Cancellat
         pairs: &pairs,
         select: &select,
         capacity: None,
+        experience: &Experience::default(),
+        is_pinned: false,
     })
     .unwrap();
     let job = Job {
@@ -284,7 +120,7 @@ async fn finish(config: &Config, pairs: usize, engine: Engine, cancel: Cancellat
         secrets: Vec::new(),
         redactor: Redactor::default(),
         rules: runner::rules(config),
-        pace: Pace::new(config.strategy, config.on_pass),
+        price: config.price.clone(),
         retry: config.retry,
         workspace: Workspace {
             root: "/".into(),
@@ -310,6 +146,7 @@ async fn finish(config: &Config, pairs: usize, engine: Engine, cancel: Cancellat
         seconds: begun.elapsed().as_secs(),
         engine,
         events,
+        memory,
     }
 }
 
@@ -348,6 +185,37 @@ async fn a_decided_pair_cancels_its_others_when_asked_to() {
     let done = finish(&config, 1, engine, CancellationToken::new()).await;
     assert_eq!(done.outcomes(), [[Outcome::Cancelled, Outcome::Passed]]);
     assert_eq!(done.seconds, 10);
+    assert_eq!(
+        done.output("e1", 1, 1).as_deref(),
+        Some("e1 1\n"),
+        "what it printed until then is kept"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_confined_an_attempt_is_kept_with_it() {
+    let done = finish(&config(""), 1, Engine::default(), CancellationToken::new()).await;
+    let details = done.events.iter().find_map(|event| match event {
+        Event::AttemptEnded { details, .. } => Some(details.confinement.clone()),
+        _ => None,
+    });
+    assert_eq!(details, Some(vec!["by its script".to_owned()]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pair_whose_one_command_fails_has_all_its_attempts() {
+    let engine =
+        Engine::default()
+            .script("e1", 1, 1, Script::Nothing(10))
+            .script("e1", 1, 2, Script::NoSandbox);
+    let mut config = config("runs: 2\nretry: { tries: 2 }");
+    config.attempt.produces = Produces::Pair;
+    let done = finish(&config, 1, engine, CancellationToken::new()).await;
+    assert_eq!(done.outcomes(), [[Outcome::Errored, Outcome::Errored]]);
+    assert_eq!(done.verdicts(), [Verdict::Error]);
+    assert_eq!(done.run.pairs[0].held_seconds, 10.0, "of both tries, once");
+    let ended = |event: &&Event| matches!(event, Event::PairEnded { .. });
+    assert_eq!(done.events.iter().filter(ended).count(), 1);
 }
 
 #[tokio::test(start_paused = true)]

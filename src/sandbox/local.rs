@@ -16,6 +16,7 @@ mod worktree;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -38,6 +39,12 @@ use workspace::Mode;
 
 /// PATH where evalwave itself has none.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// How long `exec` goes on reading output after the command itself has ended.
+const OUTPUT_LINGER: Duration = Duration::from_secs(2);
+
+/// Most bytes in a chunk of output.
+const CHUNK: usize = 16 * 1024;
 
 /// Bytes of a tar that are under way at once.
 const TAR_BUFFER: usize = 256 * 1024;

@@ -1,13 +1,16 @@
 //! A decided pair's `raw-results-…` directory, in the layout that publishing steps read.
 
+use std::time::Duration;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use serde::Deserialize;
 
-use super::{ATTEMPT_FILE, KEPT_DIR, RESULT_FILE, StoreError, remove, write_atomically};
+use super::{ATTEMPT_FILE, StoreError, remove, write_atomically};
 use crate::aggregate::publish_document;
 use crate::config::template::Values;
 use crate::config::{PublishConfig, PublishWhat};
+use crate::model::layout::{KEPT_DIR, RAW_RESULTS, RESULT_FILE};
 use crate::model::{AttemptDetails, AttemptId, AttemptRecord, Outcome, PlannedPair, Verdict};
 
 /// What is to be published of one pair.
@@ -15,6 +18,7 @@ pub(super) struct Job {
     pub(super) run_dir: Utf8PathBuf,
     pub(super) pair: PlannedPair,
     pub(super) runs: u32,
+    pub(super) timeout: Duration,
     pub(super) verdict: Verdict,
     pub(super) representative: Option<u32>,
     pub(super) graded: Vec<u32>,
@@ -37,7 +41,7 @@ impl Job {
         if attempts.is_empty() {
             return Ok(());
         }
-        let name = format!("raw-results-{}", self.pair.id.directory());
+        let name = format!("{RAW_RESULTS}{}", self.pair.id.directory());
         let partial = self.run_dir.join(format!(".{name}.partial"));
         if partial.exists() {
             remove(&partial)?;
@@ -51,17 +55,17 @@ impl Job {
     }
 
     fn publish_attempt(&self, index: u32, into: &Utf8Path) -> Result<(), StoreError> {
-        let from = self
-            .run_dir
-            .join("attempts")
-            .join(self.pair.id.directory())
-            .join(index.to_string());
+        let attempt = AttemptId {
+            pair: self.pair.id.clone(),
+            index,
+        };
+        let from = self.run_dir.join(attempt.path());
         let file: AttemptFile = read_json(&from.join(ATTEMPT_FILE))?;
         let result = from.join(RESULT_FILE);
-        let document = if result.is_file() {
-            Some(fs::read_to_string(&result)?)
-        } else {
-            None
+        // A command that was killed may have left anything there.
+        let document = match result.is_file() {
+            true => String::from_utf8(fs::read(&result)?).ok(),
+            false => None,
         };
         // Alone, the document stands for the pair; among all, each stands for itself.
         let (passed, attempts) = match self.config.what {
@@ -76,7 +80,7 @@ impl Job {
             &file.details.checks,
         )
         .map_err(|error| StoreError::Io(error.into()))?;
-        let target = into.join(self.file(index)?);
+        let target = into.join(self.file(&attempt)?);
         let kept = from.join(KEPT_DIR);
         if kept.is_dir() {
             // The tree lies where the document does, so that one attempt's files stay together.
@@ -88,12 +92,8 @@ impl Job {
         write_atomically(&target, document.as_bytes())
     }
 
-    fn file(&self, index: u32) -> Result<Utf8PathBuf, StoreError> {
-        let attempt = AttemptId {
-            pair: self.pair.id.clone(),
-            index,
-        };
-        let values = Values::of_attempt(&self.pair, &attempt, self.runs).as_file_names();
+    fn file(&self, attempt: &AttemptId) -> Result<Utf8PathBuf, StoreError> {
+        let values = Values::of_attempt(&self.pair, attempt, self.runs, self.timeout).as_file_names();
         let name = self.config.file.render(&values);
         name.map(Utf8PathBuf::from)
             .map_err(|error| StoreError::Io(std::io::Error::other(error)))
@@ -108,31 +108,17 @@ fn read_json<T: for<'de> Deserialize<'de>>(path: &Utf8Path) -> Result<T, StoreEr
     })
 }
 
-/// Copies files, directories and symbolic links.
+/// Copies what was kept, which is files and directories.
 fn copy_tree(from: &Utf8Path, to: &Utf8Path) -> Result<(), StoreError> {
     fs::create_dir_all(to)?;
     for entry in from.read_dir_utf8()? {
         let entry = entry?;
         let target = to.join(entry.file_name());
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
+        if entry.file_type()?.is_dir() {
             copy_tree(entry.path(), &target)?;
-        } else if kind.is_symlink() {
-            copy_link(entry.path(), &target)?;
         } else {
             fs::copy(entry.path(), &target)?;
         }
     }
-    Ok(())
-}
-
-#[cfg(unix)]
-fn copy_link(from: &Utf8Path, to: &Utf8Path) -> Result<(), StoreError> {
-    Ok(fs::os::unix::fs::symlink(fs::read_link(from)?, to)?)
-}
-
-#[cfg(not(unix))]
-fn copy_link(from: &Utf8Path, to: &Utf8Path) -> Result<(), StoreError> {
-    fs::copy(from, to)?;
     Ok(())
 }

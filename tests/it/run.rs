@@ -113,6 +113,23 @@ fn an_infrastructure_failure_is_tried_again_and_every_try_is_kept() {
     assert_eq!(suite.read("out/attempts/a__one/1/tries/1/output.log"), "try 1\n");
     assert_eq!(suite.read("out/attempts/a__one/1/tries/2/output.log"), "try 2\n");
     assert_eq!(suite.read("out/attempts/a__one/1/output.log"), "try 3\n");
+    let attempt = suite.path().join("out/attempts/a__one/1");
+    let kept = files(&attempt);
+    let kept: Vec<_> = kept
+        .iter()
+        .map(|file| file.strip_prefix(&attempt).unwrap().as_str())
+        .collect();
+    assert_eq!(
+        kept,
+        [
+            "attempt.json",
+            "output.log",
+            "result.json",
+            "tries/1/output.log",
+            "tries/2/output.log"
+        ],
+        "and nothing that was in passing"
+    );
 }
 
 #[test]
@@ -246,6 +263,32 @@ fn kept_files_are_published_beside_the_result() {
             "out/raw-results-a__one/deep/transcript.txt",
             "out/raw-results-a__one/one.json"
         ]
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn what_was_left_out_of_the_kept_files_is_noted_with_the_attempt() {
+    let attempt = "format: exit-code\nkeep: { path: kept, max-size: 10B }\npublish: { as: '{eval}-{timeout_sec}.json' }\ntimeout: 90s";
+    let script = "mkdir kept; ln -s /etc/passwd kept/link; echo short > kept/short; seq 9 > kept/long";
+    let suite = Suite::scripted("a/one", attempt, "", script);
+    suite.run("");
+    let details = &suite.read_json("out/attempts/a__one/1/attempt.json")["details"];
+    assert_eq!(
+        details["notes"],
+        json!([
+            "1 kept paths were left out: links and special files are not kept",
+            "1 kept paths were left out: `keep.max-size` is 10 bytes"
+        ])
+    );
+    assert!(
+        !details["confinement"].as_array().unwrap().is_empty(),
+        "{details}"
+    );
+    assert_eq!(suite.read("out/raw-results-a__one/short"), "short\n");
+    assert_eq!(
+        suite.read_json("out/raw-results-a__one/one-90.json")["passed"],
+        true
     );
 }
 

@@ -3,7 +3,7 @@
 use camino::Utf8PathBuf;
 use serde_json::{Value, json};
 
-use crate::support::{Suite, ev, evalwave, json, repository, stderr, stdout};
+use crate::support::{Suite, ev, evalwave, git, json, repository, stderr, stdout};
 
 fn counts(comparison: &Value) -> Value {
     json!({
@@ -90,9 +90,9 @@ fn every_source_reads_the_same_results() {
     suite.write("raw/a/two.json", r#"{"passed": true}"#);
     suite.write("runs/a/one/run-1/result.json", r#"{"passed": true}"#);
     suite.write("runs/a/two/run-1/result.json", r#"{"passed": true}"#);
-    git(&suite, &["init", "-q"]);
-    git(&suite, &["add", "before.json"]);
-    git(&suite, &["commit", "-q", "-m", "results"]);
+    git(suite.path(), &["init", "-q"]);
+    git(suite.path(), &["add", "before.json"]);
+    git(suite.path(), &["commit", "-q", "-m", "results"]);
     for source in [
         "before.json",
         "raw",
@@ -110,6 +110,18 @@ fn every_source_reads_the_same_results() {
             json!({ "compared": 2, "passed": [2, 2], "flips": [0, 0], "p": 1.0, "verdict": "unchanged" });
         assert_eq!(counts(&json(&compared)), expected, "{source}");
     }
+    // As in a hook, where git speaks of another repository in the environment.
+    let hooked = evalwave(suite.path())
+        .args([
+            "compare",
+            "--baseline",
+            "before.json",
+            "--current",
+            "git:HEAD:before.json",
+        ])
+        .env("GIT_DIR", "/nowhere")
+        .assert();
+    hooked.code(0);
     let piped = evalwave(suite.path())
         .args([
             "compare",
@@ -124,17 +136,6 @@ fn every_source_reads_the_same_results() {
         .assert()
         .code(0);
     assert_eq!(json(&piped)["compared"], 2);
-}
-
-fn git(suite: &Suite, arguments: &[&str]) {
-    let identity = ["-c", "user.name=t", "-c", "user.email=t@example.invalid"];
-    let status = std::process::Command::new("git")
-        .args(identity)
-        .args(arguments)
-        .current_dir(suite.path())
-        .status()
-        .unwrap();
-    assert!(status.success());
 }
 
 #[test]

@@ -28,6 +28,16 @@ pub(crate) fn ev(directory: &Utf8Path, arguments: &str) -> Assert {
     evalwave(directory).args(arguments.split_whitespace()).assert()
 }
 
+/// Runs git, which has to succeed.
+pub(crate) fn git(directory: &Utf8Path, arguments: &[&str]) {
+    let done = Command::new("git")
+        .args(["-c", "user.name=t", "-c", "user.email=t@example.invalid"])
+        .args(arguments)
+        .current_dir(directory)
+        .assert();
+    done.success();
+}
+
 /// A finished command's standard output.
 pub(crate) fn stdout(assert: &Assert) -> String {
     String::from_utf8(assert.get_output().stdout.clone()).unwrap()
@@ -104,6 +114,11 @@ impl Suite {
     /// Runs the binary there.
     pub(crate) fn ev(&self, arguments: &str) -> Assert {
         ev(self.path(), arguments)
+    }
+
+    /// Runs the binary there with arguments that need no quotes because each is one already.
+    pub(crate) fn ev_args(&self, arguments: &[&str]) -> Assert {
+        evalwave(self.path()).args(arguments).assert()
     }
 
     /// `run -o out`, and its summary.

@@ -1,6 +1,6 @@
 //! Wrong input, as a new user would give it: one clear message, the documented exit code, and nothing run.
 
-use crate::support::{Suite, ev, evalwave, repository, stderr, stdout};
+use crate::support::{Suite, ev, evalwave, git, repository, stderr, stdout};
 
 /// A configuration that is right, for cases that change one thing.
 const RIGHT: &str = "version: 1\nsuite: { name: t, pairs: [{ experiment: a, eval: one }] }\nattempt:\n  command: 'true'\n  format: exit-code\n";
@@ -158,6 +158,30 @@ fn an_empty_suite_measures_nothing_and_a_selection_without_changes_is_skipped() 
     let (run, summary) = suite.run("");
     run.code(4);
     assert_eq!(summary["run"]["conclusion"], "empty");
+
+    let pairs = "pairs: [{ experiment: a, eval: one }, { experiment: b, eval: two }], changed: { evals: 'evals/{eval}/**' }";
+    let suite = Suite::new(&format!(
+        "version: 1\nsuite: {{ name: t, {pairs} }}\nattempt: {{ command: 'true', format: exit-code }}\n"
+    ));
+    git(suite.path(), &["init", "-q"]);
+    git(suite.path(), &["add", "."]);
+    git(suite.path(), &["commit", "-q", "-m", "suite"]);
+    let (run, summary) = suite.run("--changed-since HEAD");
+    run.code(0);
+    assert_eq!(summary["run"]["conclusion"], "skipped");
+    suite.ev("plan --changed-since HEAD").code(0);
+    suite.ev("run -o shard --shard 3/3").code(0);
+    // Flags that leave nothing between them are no reason to call it done.
+    suite.ev("run -o none --experiment a --eval two").code(4);
+    suite.ev("plan --experiment a --eval two").code(4);
+}
+
+#[test]
+fn an_empty_flag_is_not_set() {
+    let suite = Suite::new(RIGHT);
+    suite
+        .ev_args(&["run", "-o", "out", "--pairs", "", "--baseline", " ", "--runs", ""])
+        .code(0);
 }
 
 #[test]

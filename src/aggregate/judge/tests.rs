@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{CommandEnd, Evidence, ExitRules, Failure, Found, Judgement, Ran, Rules, judge};
+use super::{CommandEnd, Course, ExitRules, Failure, Found, Judgement, Ran, Rules, judge};
 use crate::model::{
     AttemptError, CancelReason, ErrorClass, OnTimeout, Outcome, Phase, Reading, ReadingVerdict,
 };
@@ -46,17 +46,13 @@ fn exit_code() -> Rules {
 }
 
 fn ran(end: CommandEnd, result: Found<'_>, output_tail: &str, rules: &Rules) -> Judgement {
-    let course = Ok(Ran {
+    let ran = Ran {
         end,
         result,
         result_path: "results/a/b.json",
         output_tail,
-    });
-    let evidence = Evidence {
-        cancelled: None,
-        course,
     };
-    judge(&evidence, rules)
+    judge(&Course::Ran(ran), rules)
 }
 
 fn with_reading(end: CommandEnd, reading: &Reading, rules: &Rules) -> Judgement {
@@ -85,34 +81,12 @@ fn is_errored(judgement: Judgement, class: ErrorClass, retry: bool) -> AttemptEr
     error
 }
 
-fn setup_failure() -> Failure {
-    Failure {
-        class: ErrorClass::Setup,
-        phase: Phase::Setup,
-        message: "setup: exit 1".to_owned(),
-        end: None,
-    }
-}
-
 #[test]
-fn a_cancelled_try_is_cancelled_whatever_else_happened() {
-    let passed = reading(ReadingVerdict::Passed);
-    let course = Ok(Ran {
-        end: CommandEnd::Code(0),
-        result: Found::Reading(&passed),
-        result_path: "r",
-        output_tail: "",
-    });
-    for course in [course, Err(setup_failure())] {
-        let evidence = Evidence {
-            cancelled: Some(CancelReason::Decided),
-            course,
-        };
-        let judgement = judge(&evidence, &Rules::default());
-        is_graded(&judgement, Outcome::Cancelled);
-        assert_eq!(judgement.reason, Some(CancelReason::Decided));
-        assert!(!judgement.sandbox_is_usable());
-    }
+fn a_cancelled_try_is_cancelled_with_its_reason() {
+    let judgement = judge(&Course::Cancelled(CancelReason::Decided), &Rules::default());
+    is_graded(&judgement, Outcome::Cancelled);
+    assert_eq!(judgement.reason, Some(CancelReason::Decided));
+    assert!(!judgement.sandbox_is_usable());
 }
 
 #[test]
@@ -123,11 +97,11 @@ fn a_failure_around_the_command_is_errored_with_its_class_and_evidence() {
         message: "cannot read the archive".to_owned(),
         end: Some(CommandEnd::Code(1)),
     };
-    let evidence = Evidence {
-        cancelled: None,
-        course: Err(failure),
-    };
-    let error = is_errored(judge(&evidence, &exit_code()), ErrorClass::Collect, true);
+    let error = is_errored(
+        judge(&Course::Failed(failure), &exit_code()),
+        ErrorClass::Collect,
+        true,
+    );
     assert_eq!(error.phase, Phase::Collect);
     assert_eq!(error.message, "cannot read the archive");
     assert_eq!(error.exit_code, Some(1));

@@ -1,12 +1,12 @@
 //! Templates that name paths in a workspace: where the fixed part ends and a glob begins, and values as file names.
 
+use std::time::Duration;
+
 use camino::Utf8PathBuf;
 
 use super::{Part, Template, UnknownPlaceholder, Values};
+use crate::glob::pattern_start;
 use crate::model::{AttemptId, PlannedPair, file_name};
-
-/// Characters that make a part of a path a pattern.
-const PATTERN: [char; 5] = ['*', '?', '[', '{', '\\'];
 
 /// A path, or a glob over paths, with its placeholders filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Template {
                 Part::Text(text) => {
                     pattern.push_str(text);
                     if in_fixed_part {
-                        let end = text.find(PATTERN);
+                        let end = pattern_start(text);
                         fixed.push_str(&text[..end.unwrap_or(text.len())]);
                         in_fixed_part = end.is_none();
                     }
@@ -65,7 +65,7 @@ impl Template {
 impl Values {
     /// The values of an attempt: who it is, and its pair's labels that have one value. Labels never take the place of
     /// what is built in.
-    pub fn of_attempt(pair: &PlannedPair, attempt: &AttemptId, runs: u32) -> Self {
+    pub fn of_attempt(pair: &PlannedPair, attempt: &AttemptId, runs: u32, timeout: Duration) -> Self {
         let labels = pair
             .labels
             .0
@@ -80,6 +80,7 @@ impl Values {
             ("eval", attempt.pair.eval.to_string()),
             ("attempt", attempt.index.to_string()),
             ("runs", runs.to_string()),
+            ("timeout_sec", whole_seconds(timeout).to_string()),
         ];
         values
             .0
@@ -96,6 +97,11 @@ impl Values {
                 .collect(),
         )
     }
+}
+
+/// Part of a second is a whole one: a harness must not be told less time than it has.
+fn whole_seconds(duration: Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
 
 #[cfg(test)]

@@ -132,18 +132,6 @@ fn a_wrong_value_names_the_flag_input_or_variable() {
 fn what_is_not_built_in_is_told_as_it_was_given() {
     let cases = [
         (
-            given(&[("--strategy", "adaptive")], &[], &[]),
-            "`--strategy adaptive` is not built in yet",
-        ),
-        (
-            given(&[], &[("strategy", "adaptive")], &[]),
-            "input `strategy: adaptive` is not built in yet",
-        ),
-        (
-            given(&[], &[], &[("EVAL_PARALLEL_ATTEMPTS", "Adaptive")]),
-            "`EVAL_PARALLEL_ATTEMPTS=Adaptive` is not built in yet",
-        ),
-        (
             given(&[("--sandbox", "vercel")], &[], &[]),
             "`--sandbox vercel` is not built in yet",
         ),

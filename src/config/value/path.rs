@@ -4,6 +4,7 @@ use camino::Utf8PathBuf;
 
 use super::{FromText, Refusal, in_file};
 use crate::config::template::{Template, Values};
+use crate::glob::{InvalidGlob, id_glob};
 
 /// A path inside a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,9 +127,11 @@ fn stays_inside(path: &str) -> bool {
 }
 
 fn check_glob(glob: &str) -> Result<(), Refusal> {
-    match globset::Glob::new(glob) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(Refusal::expected(format_args!("a glob ({})", error.kind()))),
+    match id_glob(glob) {
+        Err(InvalidGlob::Syntax { source, .. }) => {
+            Err(Refusal::expected(format_args!("a glob ({})", source.kind())))
+        }
+        Ok(_) | Err(InvalidGlob::Outside(_)) => Ok(()),
     }
 }
 

@@ -7,9 +7,9 @@ use globset::{Candidate, Glob, GlobSet, GlobSetBuilder};
 
 use crate::config::Config;
 use crate::config::template::{Template, Values};
+use crate::glob::{InvalidGlob, path_glob};
 use crate::model::Pair;
 use crate::plan::PlanError;
-use crate::plan::glob::{InvalidGlob, path_glob};
 
 /// Globs in one set. What is not a plain prefix becomes part of one automaton, and a large one is slow to build.
 const SET: usize = 256;

@@ -58,21 +58,24 @@ fn size(bytes: u64) -> String {
 }
 
 /// Raises this process's limit on open files as far as it may go. Returns what the limit was, for those it starts,
-/// and what bounds it now.
+/// and what bounds it now: the same however often it is asked, since it is raised the first time alone.
 #[cfg(unix)]
 pub(super) fn raise_open_files() -> (Option<u64>, Option<u64>) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: maximum,
-        maximum,
-    };
-    // macOS refuses more than its own limit; what was there stays.
-    match setrlimit(Resource::Nofile, raised) {
-        Ok(()) => (current, maximum),
-        Err(_) => (current, current),
-    }
+    static RAISED: std::sync::OnceLock<(Option<u64>, Option<u64>)> = std::sync::OnceLock::new();
+    *RAISED.get_or_init(|| {
+        let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+        let raised = Rlimit {
+            current: maximum,
+            maximum,
+        };
+        // macOS refuses more than its own limit; what was there stays.
+        match setrlimit(Resource::Nofile, raised) {
+            Ok(()) => (current, maximum),
+            Err(_) => (current, current),
+        }
+    })
 }
 
 /// Memory that can be used without swapping, in bytes: the machine's, or that of the control group if that is less.

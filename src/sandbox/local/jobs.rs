@@ -9,11 +9,9 @@ use process_wrap::tokio::{ChildWrapper, CommandWrap, JobObject, KillOnDrop};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::mpsc;
 
+use super::{CHUNK, OUTPUT_LINGER};
 use crate::config::CommandLine;
-use crate::sandbox::{Exit, OUTPUT_LINGER, SandboxError};
-
-/// Most bytes in a chunk of output.
-const CHUNK: usize = 16 * 1024;
+use crate::sandbox::{Exit, SandboxError};
 
 /// A command to start.
 pub(super) struct Launch<'a> {

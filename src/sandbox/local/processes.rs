@@ -13,13 +13,11 @@ use tokio::net::unix::pipe;
 use tokio::process::Child;
 use tokio::sync::mpsc;
 
+use super::{CHUNK, OUTPUT_LINGER};
 use crate::config::CommandLine;
 use crate::model::ErrorClass;
 use crate::sandbox::supervisor::{Confinement, Ended, Invocation, Report};
-use crate::sandbox::{Exit, OUTPUT_LINGER, SandboxError};
-
-/// Most bytes in a chunk of output.
-const CHUNK: usize = 16 * 1024;
+use crate::sandbox::{Exit, SandboxError};
 
 /// How long a supervisor may take to kill what it looks after. Only a process that the kernel cannot kill (it waits
 /// for a device or a network file system) takes longer than a moment.

@@ -5,9 +5,9 @@ use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
-use globset::GlobBuilder;
 
 use super::directory::remove_tree;
+use crate::glob::{is_pattern, path_glob};
 use crate::sandbox::SandboxError;
 
 /// Deletes what `pattern` matches below `root`: files, symbolic links, and directories with all that is in them.
@@ -19,14 +19,12 @@ pub(super) fn remove(root: &Utf8Path, pattern: &str) -> Result<(), SandboxError>
     remove_path(&root, &relative).map_err(failed)?;
     let fixed: Utf8PathBuf = relative
         .components()
-        .take_while(|part| !part.as_str().contains(['*', '?', '[', '{', '\\']))
+        .take_while(|part| !is_pattern(part.as_str()))
         .collect();
     if fixed == relative {
         return Ok(());
     }
-    let glob = GlobBuilder::new(relative.as_str())
-        .literal_separator(true)
-        .build()
+    let glob = path_glob(relative.as_str())
         .map_err(|error| failed(io::Error::other(error)))?
         .compile_matcher();
     let mut waiting = vec![fixed];

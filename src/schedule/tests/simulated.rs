@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    ADAPTIVE, Action, AttemptRef, CANCEL, CONTINUE, FAILED, PASSED, SEQUENTIAL, Scheduler, errored, s, simulate, spec,
+    ADAPTIVE, Action, AttemptRef, CANCEL, CONTINUE, FAILED, PASSED, SEQUENTIAL, Scheduler, errored, s,
+    simulate, spec,
 };
 
 #[test]

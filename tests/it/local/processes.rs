@@ -127,20 +127,18 @@ async fn the_users_home_is_inherited_where_asked_for() {
     assert!(refused.unwrap_err().to_string().contains("`HOME` is not set"));
 }
 
-#[tokio::test]
-async fn commands_get_the_limit_on_open_files_that_evalwave_had() {
-    let bench = Bench::new();
-    // The first engine of a process raises the limit; those after it can only hand on what they find.
-    let before = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    let backend = bench.backend();
-    let mut sandbox = start(&backend, "a").await;
-    let files = sh(&mut *sandbox, "ulimit -S -n").await;
-    assert_eq!(
-        files.trim(),
-        before.map_or("unlimited".to_owned(), |files| files.to_string())
-    );
-    assert_eq!(sh(&mut *sandbox, "ulimit -S -c").await, "0\n");
-    sandbox.stop().await.unwrap();
+#[test]
+fn commands_get_the_limit_on_open_files_that_evalwave_had() {
+    let attempt = "format: exit-code\nkeep: { path: limits }";
+    let suite = Suite::scripted("a/one", attempt, "", "(ulimit -S -n; ulimit -S -c) > limits");
+    let text = "ulimit -S -n 256 && exec \"$0\" run -o out";
+    let run = std::process::Command::new("sh")
+        .args(["-c", text, env!("CARGO_BIN_EXE_evalwave")])
+        .current_dir(suite.path())
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{run:?}");
+    assert_eq!(suite.read("out/attempts/a__one/1/files/limits"), "256\n0\n");
 }
 
 #[tokio::test]
@@ -384,7 +382,6 @@ async fn an_unconfined_command_is_called_that() {
     sandbox.stop().await.unwrap();
 }
 
-/// Not a test: the process that the next one kills. It starts a command that never ends.
 #[test]
 fn nothing_survives_when_evalwave_itself_is_killed() {
     let attempt = "format: exit-code\nenv: { MARK: orphans }\nenv-from: [READY]";

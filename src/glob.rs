@@ -1,6 +1,8 @@
 //! Globs on names and on paths, in one dialect: `*`, `?`, `**`, `[…]`, `{a,b}`, `\` before a character taken as it is.
 
-use globset::{Glob, GlobBuilder, GlobMatcher};
+use std::path::Path;
+
+use globset::{Glob, GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
 
 /// A glob that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,6 +69,45 @@ pub fn path_glob(text: &str) -> Result<Glob, InvalidGlob> {
     parse(text, relative, true)
 }
 
+/// Several globs on paths. One that matches a directory means all that is in it.
+#[derive(Clone, Debug)]
+pub struct PathGlobs(GlobSet);
+
+impl PathGlobs {
+    /// Reads globs; a `/` at the end of one is a manner of speaking.
+    ///
+    /// # Errors
+    /// The first text that [`path_glob`] refuses.
+    pub fn new(texts: &[String]) -> Result<Self, InvalidGlob> {
+        let mut set = GlobSetBuilder::new();
+        for text in texts {
+            set.add(path_glob(text.trim_end_matches('/'))?);
+        }
+        set.build().map(Self).map_err(|source| InvalidGlob::Syntax {
+            glob: source.glob().unwrap_or_default().to_owned(),
+            source,
+        })
+    }
+
+    /// Whether one of them matches the path or a directory above it.
+    pub fn match_within(&self, path: &Path) -> bool {
+        !self.0.is_empty() && path.ancestors().any(|part| self.0.is_match(part))
+    }
+}
+
+/// Whether a text would mean something else as a glob than as a plain name.
+pub fn is_pattern(text: &str) -> bool {
+    text.contains(PATTERN)
+}
+
+/// Where in a text the first character is that makes it a pattern.
+pub fn pattern_start(text: &str) -> Option<usize> {
+    text.find(PATTERN)
+}
+
+/// Characters that mean something in a glob wherever they stand. `]`, `}` and `,` do only after others.
+const PATTERN: [char; 5] = ['*', '?', '[', '{', '\\'];
+
 fn parse(text: &str, pattern: &str, literal_separator: bool) -> Result<Glob, InvalidGlob> {
     GlobBuilder::new(pattern)
         .literal_separator(literal_separator)
@@ -81,7 +122,9 @@ fn parse(text: &str, pattern: &str, literal_separator: bool) -> Result<Glob, Inv
 
 #[cfg(test)]
 mod tests {
-    use super::{InvalidGlob, id_glob, path_glob};
+    use std::path::Path;
+
+    use super::{InvalidGlob, PathGlobs, id_glob, path_glob};
 
     #[test]
     fn a_star_in_an_id_crosses_slashes_and_an_id_matches_itself() {
@@ -96,6 +139,15 @@ mod tests {
         let glob = path_glob("./evals/*/PROMPT.md").unwrap().compile_matcher();
         assert!(glob.is_match("evals/a/PROMPT.md"));
         assert!(!glob.is_match("evals/a/b/PROMPT.md"));
+    }
+
+    #[test]
+    fn a_glob_on_a_directory_means_all_that_is_in_it() {
+        let globs = PathGlobs::new(&["build/".to_owned(), "**/*.tmp".to_owned()]).unwrap();
+        let matched = |path: &str| globs.match_within(Path::new(path));
+        assert!(matched("build") && matched("build/deep/file") && matched("a/b.tmp"));
+        assert!(!matched("src/build") && !matched("builds/file"));
+        assert!(!PathGlobs::new(&[]).unwrap().match_within(Path::new("a")));
     }
 
     #[test]

@@ -1,0 +1,14 @@
+//! Names in a run directory, the same for whoever writes one and whoever reads it.
+
+/// The machine-readable result of a run.
+pub const SUMMARY_FILE: &str = "summary.json";
+/// What happened, a line an event.
+pub const JOURNAL_FILE: &str = "journal.jsonl";
+/// Begins the name of the directory with a pair's published results; the pair's own name follows.
+pub const RAW_RESULTS: &str = "raw-results-";
+/// In an attempt's directory: its output.
+pub const OUTPUT_FILE: &str = "output.log";
+/// In an attempt's directory: its result, as its harness wrote it.
+pub const RESULT_FILE: &str = "result.json";
+/// In an attempt's directory: what `attempt.keep` brought back.
+pub const KEPT_DIR: &str = "files";

@@ -1,0 +1,123 @@
+//! A download as an archive on disk, no larger than it may be, that goes when its use is over however that ends.
+
+use std::path::Component;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs_err as fs;
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+
+use crate::aggregate::Failure;
+use crate::model::{ErrorClass, Phase};
+use crate::runner::failure::{chain, failure};
+use crate::sandbox::Sandbox;
+
+/// Archives have headers and padding besides the files in them.
+const OVERHEAD: u64 = 1 << 20;
+/// A download is tried so often before the result counts as lost: the agent is not run again for it.
+const TRIES: u32 = 3;
+
+/// A tar on disk.
+pub(super) struct Archive(Utf8PathBuf);
+
+impl Archive {
+    /// Downloads `from` to the file `to`, more than once where that fails; `None` where there is no such path.
+    pub(super) async fn download(
+        sandbox: &mut dyn Sandbox,
+        from: &Utf8Path,
+        to: Utf8PathBuf,
+        most_bytes: u64,
+    ) -> Result<Option<Self>, Failure> {
+        let archive = Self(to);
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let file = fs::tokio::File::create(&archive.0).await.map_err(not_stored)?;
+            let mut capped = Capped {
+                file,
+                left: most_bytes.saturating_add(OVERHEAD),
+            };
+            let downloaded = sandbox.download(from, &mut capped).await;
+            let flushed = capped.flush().await;
+            match downloaded {
+                Ok(found) => {
+                    flushed.map_err(not_stored)?;
+                    return Ok(found.map(|()| archive));
+                }
+                Err(error) if tries == TRIES || capped.left == 0 => {
+                    return Err(lost(error.class.unwrap_or(ErrorClass::Collect), &error));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Its entries, to be read in their order.
+    pub(super) fn open(&self) -> std::io::Result<tar::Archive<impl std::io::Read>> {
+        Ok(tar::Archive::new(std::io::BufReader::new(fs::File::open(
+            &self.0,
+        )?)))
+    }
+}
+
+impl Drop for Archive {
+    fn drop(&mut self) {
+        // What it held was read, or nobody wants it; the directory is looked after by its owner.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// An entry's path where it is UTF-8 and stays below its root.
+pub(super) fn safe_path<R: std::io::Read>(entry: &tar::Entry<'_, R>) -> Option<Utf8PathBuf> {
+    let path = entry.path().ok()?;
+    let mut safe = Utf8PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => safe.push(name.to_str()?),
+            Component::CurDir => {}
+            _ => return None,
+        }
+    }
+    (!safe.as_str().is_empty()).then_some(safe)
+}
+
+pub(super) fn lost(class: ErrorClass, error: &dyn std::error::Error) -> Failure {
+    failure(Phase::Collect, class, chain(error))
+}
+
+pub(super) fn not_stored(error: std::io::Error) -> Failure {
+    lost(ErrorClass::Store, &error)
+}
+
+/// A file that takes only so many bytes.
+struct Capped {
+    file: fs::tokio::File,
+    left: u64,
+}
+
+impl AsyncWrite for Capped {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        if bytes.len() as u64 > self.left {
+            self.left = 0;
+            return Poll::Ready(Err(std::io::Error::other("it is larger than its limit")));
+        }
+        let written = Pin::new(&mut self.file).poll_write(cx, bytes);
+        if let Poll::Ready(Ok(written)) = written {
+            self.left -= written as u64;
+        }
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.file).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.file).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,359 @@
+//! The loop of a run: carries out what the scheduler asks for, and tells each event once it has happened. Decides
+//! nothing itself.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::attempt::{TryContext, seconds};
+use super::ending::{Ends, TryEnd, indexes};
+use super::failure::chain;
+use super::{Job, RecordError, Recorder};
+use crate::aggregate;
+use crate::model::event::JOURNAL_SCHEMA;
+use crate::model::{AttemptDetails, AttemptId, AttemptRecord, CancelReason, Event, Outcome, Run};
+use crate::plan;
+use crate::sandbox::{Backend, Sandbox};
+use crate::schedule::{Action, AttemptRef, Ended, Scheduler, retry_budget};
+
+/// How long the run waits at its end for sandboxes that are being deleted.
+const STOP_LIMIT: Duration = Duration::from_secs(60);
+
+/// A run under way.
+pub(super) struct Driver {
+    job: Arc<Job>,
+    backend: Arc<dyn Backend>,
+    recorder: Arc<dyn Recorder>,
+    scheduler: Scheduler,
+    run: Run,
+    started: Instant,
+    starting: Arc<Semaphore>,
+    tries: JoinSet<TryEnd>,
+    /// Which try of which attempt a task is.
+    running: HashMap<Id, (AttemptRef, u32)>,
+    cancels: HashMap<AttemptRef, oneshot::Sender<CancelReason>>,
+    /// The last try of attempts that wait for another one.
+    failed: HashMap<AttemptRef, Ends>,
+    /// Sandboxes that a pair's next attempt may use, by the pair.
+    kept: HashMap<usize, Box<dyn Sandbox>>,
+    stops: JoinSet<Result<(), String>>,
+    recording: FuturesUnordered<BoxFuture<'static, Recorded>>,
+    /// How many attempts of a pair are not kept yet.
+    unrecorded: HashMap<usize, u32>,
+}
+
+/// An event that was kept, or was not.
+struct Recorded {
+    /// The pair whose attempt ended with it.
+    pair: Option<usize>,
+    result: Result<(), RecordError>,
+}
+
+impl Driver {
+    pub(super) fn new(job: Arc<Job>, backend: Arc<dyn Backend>, recorder: Arc<dyn Recorder>) -> Self {
+        let plan = &job.plan;
+        let retries = retry_budget(job.retry.budget, plan.attempts());
+        let spec = plan::spec(plan, job.retry.tries, retries);
+        let starting = Arc::new(Semaphore::new(backend.capacity().starting));
+        let run = Run::new(&job.run_id, job.started_at, job.commit.clone(), plan.clone());
+        let unrecorded = (0..plan.pairs.len()).map(|pair| (pair, plan.runs)).collect();
+        Self {
+            scheduler: Scheduler::new(spec),
+            run,
+            started: Instant::now(),
+            starting,
+            tries: JoinSet::new(),
+            running: HashMap::new(),
+            cancels: HashMap::new(),
+            failed: HashMap::new(),
+            kept: HashMap::new(),
+            stops: JoinSet::new(),
+            recording: FuturesUnordered::new(),
+            unrecorded,
+            job,
+            backend,
+            recorder,
+        }
+    }
+
+    /// Goes on until every attempt has ended and is kept, then waits for sandboxes that are being deleted.
+    pub(super) async fn run(mut self, cancel: &CancellationToken) -> Run {
+        let cancelled = self.drive(cancel).await;
+        self.finish(cancelled).await
+    }
+
+    /// Returns whether the run was cancelled before it was done.
+    async fn drive(&mut self, cancel: &CancellationToken) -> bool {
+        let started = Event::RunStarted {
+            schema: JOURNAL_SCHEMA.to_owned(),
+            run_id: self.job.run_id.clone(),
+            started_at: self.job.started_at,
+            commit: self.job.commit.clone(),
+            plan: Box::new(self.job.plan.clone()),
+        };
+        self.note(self.recorder.record(&started).await);
+        let mut cancelled = false;
+        loop {
+            self.act();
+            if self.scheduler.is_done() && self.tries.is_empty() && self.recording.is_empty() {
+                return cancelled;
+            }
+            let wake = self.scheduler.wake_at().map(|at| self.started + at);
+            tokio::select! {
+                Some(joined) = self.tries.join_next_with_id() => self.try_ended(joined),
+                Some(recorded) = self.recording.next() => self.recorded(recorded),
+                Some(stopped) = self.stops.join_next() => self.stopped(stopped),
+                () = tokio::time::sleep_until(wake.unwrap_or(self.started)), if wake.is_some() => {}
+                () = cancel.cancelled(), if !cancelled && !self.scheduler.is_done() => {
+                    cancelled = true;
+                    self.scheduler.cancel();
+                }
+                else => return cancelled,
+            }
+        }
+    }
+
+    /// Does what the scheduler asks for now.
+    fn act(&mut self) {
+        for action in self.scheduler.next(self.started.elapsed()) {
+            match action {
+                Action::Start {
+                    attempt,
+                    try_number,
+                    kept,
+                } => self.start(attempt, try_number, kept),
+                Action::Cancel { attempt, reason } => {
+                    if let Some(cancel) = self.cancels.remove(&attempt) {
+                        // A try that has ended meanwhile does not listen any more.
+                        let _ = cancel.send(reason);
+                    }
+                }
+                Action::Skip { attempt, reason } => self.skip(attempt, reason),
+                Action::GiveUp { attempt } => {
+                    if let Some(ends) = self.failed.remove(&attempt) {
+                        self.end_attempts(attempt.pair, ends);
+                    }
+                }
+            }
+        }
+        // Whatever the scheduler did not take up again is not needed any more.
+        for (_, sandbox) in std::mem::take(&mut self.kept) {
+            self.stop(sandbox);
+        }
+    }
+
+    fn start(&mut self, attempt: AttemptRef, try_number: u32, kept: bool) {
+        let (cancel, cancelled) = oneshot::channel();
+        self.cancels.insert(attempt, cancel);
+        let context = TryContext {
+            job: Arc::clone(&self.job),
+            backend: Arc::clone(&self.backend),
+            recorder: Arc::clone(&self.recorder),
+            starting: Arc::clone(&self.starting),
+            pair: attempt.pair,
+            id: self.attempt_id(attempt),
+            try_number,
+            run_started: self.started,
+        };
+        let sandbox = kept.then(|| self.kept.remove(&attempt.pair)).flatten();
+        let handle = self.tries.spawn(context.run(sandbox, cancelled));
+        self.running.insert(handle.id(), (attempt, try_number));
+    }
+
+    fn try_ended(&mut self, joined: Result<(Id, TryEnd), JoinError>) {
+        let task = joined.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
+        let Some((attempt, try_number)) = self.running.remove(&task) else {
+            return;
+        };
+        self.cancels.remove(&attempt);
+        let mut end = match joined {
+            Ok((_, end)) => end,
+            Err(error) => {
+                let indexes = indexes(&self.job.plan, attempt.index);
+                TryEnd::broken(indexes, try_number, &error.to_string())
+            }
+        };
+        if let Some(sandbox) = end.sandbox.take() {
+            if end.reusable {
+                self.kept.insert(attempt.pair, sandbox);
+            } else {
+                self.stop(sandbox);
+            }
+        }
+        self.settle(attempt, end);
+    }
+
+    /// Tells the scheduler, and records what the try came to.
+    fn settle(&mut self, attempt: AttemptRef, end: TryEnd) {
+        let labels = &self.job.plan.pairs[attempt.pair].labels;
+        let usages = end.records.iter().filter_map(|(record, _)| record.usage);
+        let costs = usages.filter_map(|usage| plan::cost_of(usage, labels, &self.job.price));
+        self.scheduler.spend(costs.sum());
+        match self.scheduler.end(attempt, end.ending(), self.started.elapsed()) {
+            Ended::Final => self.end_attempts(attempt.pair, end.records),
+            Ended::RetriesUsedUp => {
+                self.notice("the run's retries are used up (`retry.budget`): attempts errored without all their tries".to_owned());
+                self.end_attempts(attempt.pair, end.records);
+            }
+            Ended::Retry => {
+                for (record, _) in &end.records {
+                    let Some(error) = record.error.clone() else {
+                        continue;
+                    };
+                    let index = record.index;
+                    let event = Event::TryFailed {
+                        attempt: self.attempt_id(AttemptRef { index, ..attempt }),
+                        try_number: record.tries,
+                        error,
+                        seconds: record.seconds,
+                    };
+                    self.record(event, None);
+                }
+                self.failed.insert(attempt, end.records);
+            }
+        }
+    }
+
+    fn skip(&mut self, attempt: AttemptRef, reason: CancelReason) {
+        let ends = match self.failed.remove(&attempt) {
+            // It waited for another try.
+            Some(mut ends) => {
+                for (record, _) in &mut ends {
+                    record.outcome = Outcome::Cancelled;
+                    record.reason = Some(reason);
+                }
+                ends
+            }
+            None => {
+                let not_started = |index| {
+                    (
+                        AttemptRecord::not_started(index, reason),
+                        AttemptDetails::default(),
+                    )
+                };
+                indexes(&self.job.plan, attempt.index).map(not_started).collect()
+            }
+        };
+        self.end_attempts(attempt.pair, ends);
+    }
+
+    fn end_attempts(&mut self, pair: usize, ends: Ends) {
+        for (record, details) in ends {
+            let event = Event::AttemptEnded {
+                pair: self.job.plan.pairs[pair].id.clone(),
+                record: Box::new(record),
+                details: Box::new(details),
+            };
+            self.record(event, Some(pair));
+        }
+    }
+
+    /// Takes an event into the run and hands it to the recorder.
+    fn record(&mut self, event: Event, pair: Option<usize>) {
+        self.run.apply(&event);
+        let recorder = Arc::clone(&self.recorder);
+        self.recording.push(Box::pin(async move {
+            let result = recorder.record(&event).await;
+            Recorded { pair, result }
+        }));
+    }
+
+    fn recorded(&mut self, recorded: Recorded) {
+        self.note(recorded.result);
+        let Some(pair) = recorded.pair else { return };
+        let Some(left) = self.unrecorded.get_mut(&pair) else {
+            return;
+        };
+        *left -= 1;
+        if *left == 0 {
+            self.unrecorded.remove(&pair);
+            self.end_pair(pair);
+        }
+    }
+
+    /// All attempts of the pair are kept, so its results can be published.
+    fn end_pair(&mut self, pair: usize) {
+        let plan = &self.job.plan;
+        let summary = aggregate::summarize_pair(&plan.pairs[pair], plan, &self.run.pairs[pair]);
+        let graded = summary
+            .attempts
+            .iter()
+            .filter(|attempt| attempt.outcome.is_graded());
+        let event = Event::PairEnded {
+            pair: plan.pairs[pair].id.clone(),
+            verdict: summary.verdict,
+            representative: summary.representative,
+            graded: graded.map(|attempt| attempt.index).collect(),
+        };
+        self.record(event, None);
+    }
+
+    /// Stopping is not part of an attempt's end.
+    fn stop(&mut self, sandbox: Box<dyn Sandbox>) {
+        self.stops
+            .spawn(async move { sandbox.stop().await.map_err(|error| chain(&error)) });
+    }
+
+    fn stopped(&mut self, stopped: Result<Result<(), String>, JoinError>) {
+        match stopped {
+            Ok(Ok(())) => {}
+            Ok(Err(why)) => self.notice(format!("cannot delete a sandbox: {why}")),
+            Err(broke) => self.notice(format!("cannot delete a sandbox: {broke}")),
+        }
+    }
+
+    fn note(&mut self, result: Result<(), RecordError>) {
+        if let Err(error) = result {
+            self.notice(format!("cannot keep an event: {error}"));
+        }
+    }
+
+    /// The same notice is told once.
+    fn notice(&mut self, text: String) {
+        if !self.run.notices.contains(&text) {
+            self.run.notices.push(text);
+        }
+    }
+
+    fn attempt_id(&self, attempt: AttemptRef) -> AttemptId {
+        AttemptId {
+            pair: self.job.plan.pairs[attempt.pair].id.clone(),
+            index: attempt.index,
+        }
+    }
+
+    async fn finish(mut self, cancelled: bool) -> Run {
+        let deadline = Instant::now() + STOP_LIMIT;
+        loop {
+            match tokio::time::timeout_at(deadline, self.stops.join_next()).await {
+                Ok(Some(stopped)) => self.stopped(stopped),
+                Ok(None) => break,
+                Err(_) => {
+                    self.notice(format!("{} sandboxes were not deleted in time", self.stops.len()));
+                    break;
+                }
+            }
+        }
+        let stopped = self.scheduler.stopped().map(ToString::to_string);
+        let exhausted = self.scheduler.exhausted().map(ToString::to_string);
+        for why in stopped.into_iter().chain(exhausted) {
+            self.notice(why);
+        }
+        let ended = Event::RunEnded {
+            offset: seconds(self.started.elapsed()),
+            cancelled,
+            notices: self.run.notices.clone(),
+        };
+        self.run.apply(&ended);
+        let recorded = self.recorder.record(&ended).await;
+        self.note(recorded);
+        self.run
+    }
+}
