@@ -18,7 +18,8 @@ const AT_ONCE: f64 = 1.0;
 
 /// What there is to say; `None` where nothing ran.
 pub fn hindsight(plan: &RunPlan, summary: &Summary) -> Option<Scheduling> {
-    let last = ran(summary).max_by(|(_, one), (_, other)| end(one).total_cmp(&end(other)))?;
+    // Of several the first.
+    let last = ran(summary).min_by(|(_, one), (_, other)| end(other).total_cmp(&end(one)))?;
     let mut strategies = vec![Taken {
         strategy: plan.strategy,
         concurrency: plan.concurrency.value,

@@ -337,7 +337,16 @@ mod tests {
         let text = text(&document);
         let (_, shown) = text.split_once("longest attempt unknown\n").unwrap();
         let (shown, _) = shown.split_once("\n  experiment").unwrap();
-        insta::assert_snapshot!(shown, @"");
+        insta::assert_snapshot!(shown, @"
+          wall-clock      14m28s (13m28s to 15m58s)
+          sandbox-minutes 20, budget 60
+          cost            $1.50 ($1.00 to $2.25)
+          durations       known of 2 of 3 pairs, the others are taken from their eval or experiment, else for the longest
+
+          strategy    at once  wall-clock                  sandbox-minutes         cost
+          sequential        3  25m34s (24m34s to 27m04s)   7.0                     $1.50 ($1.00 to $2.25)
+          parallel          6  14m28s (13m28s to 15m58s)   20                      $1.50 ($1.00 to $2.25)
+        ");
     }
 
     #[test]
