@@ -81,7 +81,7 @@ pub struct Flips {
     pub fail_to_pass: Vec<Flip>,
 }
 
-/// A pair that only one side has.
+/// A pair, by its names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PairRef {
     /// The agent set-up.

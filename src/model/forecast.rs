@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::comparison::PairRef;
 use super::policy::Strategy;
 
 /// What is likely, and what one run in ten stays below and goes beyond.
@@ -72,12 +73,18 @@ pub enum BoundKind {
     Stopped,
 }
 
-/// What bounded a run, in one sentence.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// What bounded a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bound {
     /// What kind of thing.
     pub kind: BoundKind,
-    /// Lower-case, without a full stop.
+    /// The pair that ended last, where the kind is about one.
+    #[serde(default)]
+    pub pair: Option<PairRef>,
+    /// How long its attempts took, or waited for a place, in seconds.
+    #[serde(default)]
+    pub seconds: Option<f64>,
+    /// The same in words: lower-case, without a full stop.
     pub why: String,
 }
 

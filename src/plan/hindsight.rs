@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::concurrency;
 use super::experience::median;
 use super::scheduled::{self, duration};
+use crate::model::comparison::PairRef;
 use crate::model::forecast::{Accuracy, Bound, BoundKind, Scheduling, Taken};
 use crate::model::{
     AttemptRecord, CancelReason, Outcome, PairSummary, Produces, RunPlan, Strategy, Summary, Verdict,
@@ -60,17 +61,9 @@ fn end(attempt: &AttemptRecord) -> f64 {
 
 /// Follows the attempts of the pair that ended last back to the run's start.
 fn bound(summary: &Summary, (pair, last): (&PairSummary, &AttemptRecord)) -> Bound {
-    let bound = |kind, why: String| Bound { kind, why };
     match summary.run.reason {
-        Some(CancelReason::Budget) => {
-            return bound(BoundKind::Budget, "its budget, which was used up".to_owned());
-        }
-        Some(_) => {
-            return bound(
-                BoundKind::Stopped,
-                "nothing: it was stopped before it was done".to_owned(),
-            );
-        }
+        Some(CancelReason::Budget) => return whole(BoundKind::Budget, "its budget, which was used up"),
+        Some(_) => return whole(BoundKind::Stopped, "nothing: it was stopped before it was done"),
         None => {}
     }
     let mut first = last;
@@ -85,32 +78,52 @@ fn bound(summary: &Summary, (pair, last): (&PairSummary, &AttemptRecord)) -> Bou
         links += 1;
     }
     let id = pair.id();
-    let seconds = format!(
-        "{:.0} s of {:.0} s",
-        end(last) - start(first),
-        summary.run.wall_seconds
-    );
-    match (start(first) <= AT_ONCE, first.tries > 1, links) {
-        (true, _, 1) => bound(
+    let taken = end(last) - start(first);
+    let wall = summary.run.wall_seconds;
+    let (kind, seconds, why) = match (start(first) <= AT_ONCE, first.tries > 1, links) {
+        (true, _, 1) => (
             BoundKind::SlowestAttempt,
-            format!("the slowest attempt, one of {id}: {seconds}"),
+            taken,
+            format!("the slowest attempt, one of {id}: {taken:.1} s of {wall:.1} s"),
         ),
-        (true, ..) => bound(
+        (true, ..) => (
             BoundKind::OneAfterAnother,
-            format!("{links} attempts of {id}, one after another: {seconds}"),
+            taken,
+            format!("{links} attempts of {id}, one after another: {taken:.1} s of {wall:.1} s"),
         ),
-        (false, true, _) => bound(
+        (false, true, _) => (
             BoundKind::Retries,
+            start(first),
             format!("tries that failed: the last attempt, one of {id}, was tried again"),
         ),
-        (false, false, _) => bound(
+        (false, false, _) => (
             BoundKind::Concurrency,
+            start(first),
             format!(
-                "its concurrency of {}: {id}, which ended last, waited {:.0} s for its start",
+                "its concurrency of {}: {id}, which ended last, waited {:.1} s for its start",
                 summary.run.concurrency,
                 start(first)
             ),
         ),
+    };
+    Bound {
+        kind,
+        pair: Some(PairRef {
+            experiment: id.experiment,
+            eval: id.eval,
+        }),
+        seconds: Some((seconds * 1000.0).round() / 1000.0),
+        why,
+    }
+}
+
+/// A bound that is about no pair.
+fn whole(kind: BoundKind, why: &str) -> Bound {
+    Bound {
+        kind,
+        pair: None,
+        seconds: None,
+        why: why.to_owned(),
     }
 }
 

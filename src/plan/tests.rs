@@ -15,6 +15,8 @@ use crate::model::{
     Labels, OnPass, OnTimeout, Pair, PairId, Policy, Produces, RunPlan, SelectionKind, Strategy,
 };
 
+mod scheduling;
+
 fn template(text: &str) -> Template {
     Template::parse(text).unwrap()
 }

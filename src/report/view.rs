@@ -154,7 +154,8 @@ pub(super) fn of_summary(summary: &Summary) -> View {
         sections.extend(sections::groups(comparison));
     }
     sections.extend(sections::attempts(summary));
-    sections.extend(summary.scheduling.as_ref().map(scheduling::section));
+    let scheduling = summary.scheduling.as_ref();
+    sections.extend(scheduling.map(|scheduling| scheduling::section(scheduling, summary)));
     sections.extend(sections::others(comparison, Some(summary)));
     View {
         tone: match (summary.run.conclusion, comparison) {

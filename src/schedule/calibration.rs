@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Estimates need at least so many attempts that have come as far.
+/// Estimates need at least so many attempts, and as many that have come as far, or a quarter of all where those are few.
 const FEWEST: usize = 8;
 /// An attempt is unusually long once it has taken longer than this share of all.
 const USUAL: f64 = 0.6;
@@ -120,11 +120,15 @@ enum Quantile {
 /// not come to its end is a lower bound.
 fn quantile(share: f64, mut values: Vec<(f64, bool)>) -> Quantile {
     values.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
+    if values.len() < FEWEST {
+        return Quantile::Unknown;
+    }
+    let fewest = FEWEST.min(values.len() / 4);
     let mut surviving = 1.0;
     let mut reached = Quantile::Unknown;
     for (position, (value, ended)) in values.iter().enumerate() {
         let at_risk = values.len() - position;
-        if at_risk < FEWEST {
+        if at_risk < fewest {
             break;
         }
         reached = Quantile::Beyond(*value);

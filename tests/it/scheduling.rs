@@ -1,12 +1,14 @@
 //! What the adaptive strategy costs and takes beside the two others, in simulated time.
 
+use std::time::Duration;
+
 use evalwave::aggregate::{Grade, verdict};
-use evalwave::model::{OnPass, Policy, Verdict};
-use evalwave::schedule::{Pace, PairSpec, Timeline, Trace, simulate};
+use evalwave::model::{OnPass, Outcome, Policy, Verdict};
+use evalwave::schedule::{AttemptRef, Pace, PairSpec, Timeline, Trace, TraceAttempt, TracePair, simulate};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::prop_assert;
 
-use crate::support::repository;
+use crate::support::{Suite, evalwave, json, repository, stderr, stdout};
 use crate::traces::{
     LONGEST, Shape, benchmark, creation_ramp, lower_bound, predicted_as, read, with_giant, wrong_by_three,
 };
@@ -161,6 +163,200 @@ fn a_creation_ramp_hides_behind_the_longest_attempts() {
     // The last of 474 sandboxes is created in the second minute.
     assert!(mean(&longest_first) < LONGEST + 40.0 + 15.0, "{longest_first:?}");
     assert!(mean(&longest_first) + 20.0 < mean(&plan_order), "{plan_order:?}");
+}
+
+#[test]
+fn the_timelines_that_the_documentation_draws_are_those_of_the_scheduler() {
+    let minutes = [(9, false), (8, true), (4, true), (3, true), (2, false)];
+    let pair = |(minutes, first_passes): (u64, bool)| {
+        let command = Duration::from_secs(60 * minutes);
+        let attempt = |passes| TraceAttempt {
+            command,
+            outcome: if passes { Outcome::Passed } else { Outcome::Failed },
+            score: None,
+        };
+        TracePair {
+            spec: PairSpec {
+                predicted: Some(command),
+                ..PairSpec::default()
+            },
+            attempts: vec![attempt(first_passes), attempt(true)],
+        }
+    };
+    let trace = Trace {
+        overhead: Duration::ZERO,
+        policy: Policy::Any,
+        runs: 2,
+        pairs: minutes.map(pair).to_vec(),
+        limits: Vec::new(),
+    };
+    let run = |pace| {
+        let timeline = trace.simulate(pace, 10);
+        (wall(&timeline) / 60.0, sandboxes(&timeline) / 60.0)
+    };
+    assert_eq!(run(Pace::Sequential), (18.0, 37.0));
+    assert_eq!(run(PARALLEL), (9.0, 52.0));
+    assert_eq!(run(Pace::Adaptive), (9.0, 47.0));
+    let timeline = trace.simulate(Pace::Adaptive, 10);
+    let second = |pair| {
+        let of = timeline
+            .spans
+            .iter()
+            .find(|span| span.attempt == AttemptRef { pair, index: 2 });
+        of.map(|span| span.start.as_secs_f64() / 60.0)
+    };
+    let seconds: Vec<Option<f64>> = (0..5).map(second).collect();
+    assert_eq!(seconds, [Some(0.0), Some(0.0), Some(2.0), None, Some(2.0)]);
+}
+
+/// A suite of four pairs x 2 whose attempts pass at once, and the summary of a run in which they took 100 s, 200 s, ….
+fn suite_with_durations() -> Suite {
+    let config = "runs: 2\nbaseline: before.json";
+    let script = "echo '{\"passed\": true}' > result.json";
+    let suite = Suite::scripted(
+        "a/one a/two a/three a/four",
+        "result: result.json",
+        config,
+        script,
+    );
+    suite
+        .ev("run --parallel-attempts --baseline none -o before")
+        .code(0);
+    let mut summary = suite.read_json("before/summary.json");
+    for (position, pair) in summary["pairs"].as_array_mut().unwrap().iter_mut().enumerate() {
+        for attempt in pair["attempts"].as_array_mut().unwrap() {
+            let command = 100.0 * (position as f64 + 1.0);
+            attempt["phases"]["command"] = command.into();
+            attempt["seconds"] = (command + 20.0).into();
+        }
+    }
+    suite.write("before.json", &summary.to_string());
+    suite
+}
+
+#[test]
+fn the_variable_turns_adaptive_on_and_the_report_says_how_the_run_was_scheduled() {
+    let suite = suite_with_durations();
+    let run = evalwave(suite.path())
+        .args(["run", "-o", "out"])
+        .env("EVAL_PARALLEL_ATTEMPTS", "adaptive")
+        .assert()
+        .code(0);
+    let text = stdout(&run);
+    assert!(text.contains("\nBounded by "), "{text}");
+    assert!(
+        text.contains("sequential") && text.contains("simulated from this run"),
+        "{text}"
+    );
+    assert!(text.contains("predicted, 4 pairs known"), "{text}");
+    let report = suite.read("out/report.md");
+    assert!(report.contains("<summary>Bounded by "), "{report}");
+    let summary = suite.read_json("out/summary.json");
+    assert_eq!(summary["run"]["strategy"], "adaptive");
+    assert_eq!(summary["totals"]["passed"], 4);
+    let scheduling = &summary["scheduling"];
+    assert_eq!(scheduling["strategies"].as_array().unwrap().len(), 3);
+    assert_eq!(scheduling["accuracy"]["expected"]["strategy"], "adaptive");
+}
+
+#[test]
+fn a_plan_says_what_every_strategy_would_take_where_durations_are_known_and_unknown_where_not() {
+    let suite = suite_with_durations();
+    let plan = json(&suite.ev("plan --format json").code(0));
+    assert_eq!(plan["longest_attempt_seconds"], 400.0);
+    assert_eq!(plan["pairs"][2]["predicted_seconds"], 300.0);
+    let forecast = &plan["forecast"];
+    assert_eq!(forecast["known_pairs"], 4);
+    let likely = |at: usize| {
+        forecast["strategies"][at]["wall_seconds"]["likely"]
+            .as_f64()
+            .unwrap()
+    };
+    assert!((380.0..700.0).contains(&likely(0)), "{forecast}");
+    let text = stdout(&suite.ev("plan").code(0));
+    assert!(text.contains("\n  strategy    at once  wall-clock"), "{text}");
+    let unknown = stdout(&suite.ev("plan --baseline none").code(0));
+    assert!(unknown.contains("wall-clock      unknown\n"), "{unknown}");
+    assert!(unknown.contains("sandbox-minutes unknown\n"), "{unknown}");
+}
+
+#[test]
+fn a_budget_that_will_not_do_is_refused_by_plan_and_run_before_anything_runs() {
+    let suite = suite_with_durations();
+    let config = suite.read("evalwave.yml");
+    suite.write(
+        "evalwave.yml",
+        &format!("{config}budget: {{ sandbox-minutes: 5 }}\n"),
+    );
+    for command in ["plan", "run -o never"] {
+        let refused = suite.ev(command).code(2);
+        let message = stderr(&refused);
+        assert!(
+            message.contains("error: cannot keep to the budget of 5 sandbox-minutes"),
+            "{message}"
+        );
+    }
+    for command in ["plan --baseline none", "run -o never --baseline none"] {
+        let message = stderr(&suite.ev(command).code(2));
+        assert!(message.contains("cannot tell whether the budget"), "{message}");
+    }
+    assert!(!suite.path().join("never").exists());
+}
+
+#[test]
+fn a_run_that_uses_up_its_budget_is_incomplete_and_keeps_what_is_graded() {
+    let script = "[ $EVALWAVE_EVAL = one ] || sleep 600\necho '{\"passed\": true}' > result.json";
+    let more = "budget: { sandbox-minutes: 0.05, allow-unknown: true }";
+    let suite = Suite::scripted("a/one a/two", "result: result.json", more, script);
+    let (run, summary) = suite.run("");
+    run.code(3);
+    assert_eq!(summary["run"]["conclusion"], "incomplete");
+    assert_eq!(summary["run"]["reason"], "budget");
+    assert_eq!(summary["pairs"][0]["verdict"], "pass");
+    assert_eq!(summary["pairs"][1]["attempts"][0]["reason"], "budget");
+    assert_eq!(summary["scheduling"]["bounded_by"]["kind"], "budget");
+}
+
+#[test]
+fn shards_go_by_duration_only_where_the_baseline_is_a_file_of_the_commit() {
+    let suite = suite_with_durations();
+    let evals = |arguments: &str| -> Vec<String> {
+        let plan = json(&suite.ev(&format!("plan --format json {arguments}")).code(0));
+        let pairs = plan["pairs"].as_array().unwrap();
+        pairs
+            .iter()
+            .map(|pair| pair["eval"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(evals("--shard 1/2"), ["one", "three"]);
+    let git = |arguments: &[&str]| {
+        let mut command = assert_cmd::Command::new("git");
+        command
+            .current_dir(suite.path())
+            .args(["-c", "user.name=t", "-c", "user.email=t@t"]);
+        command.args(arguments).assert().success()
+    };
+    git(&["init", "--quiet"]);
+    git(&["add", "before.json"]);
+    git(&["commit", "--quiet", "-m", "baseline"]);
+    // 400 + 100 s and 300 + 200 s.
+    assert_eq!(evals("--shard 1/2"), ["one", "four"]);
+    assert_eq!(evals("--shard 2/2"), ["two", "three"]);
+    let head = git(&["rev-parse", "HEAD"]);
+    let head = stdout(&head);
+    assert_eq!(
+        evals(&format!("--shard 1/2 --baseline git:{}:before.json", head.trim())),
+        ["one", "four"]
+    );
+    assert_eq!(
+        evals("--shard 1/2 --baseline git:HEAD:before.json"),
+        ["one", "three"]
+    );
+    suite.write(
+        "before.json",
+        &suite.read("before.json").replace("100.0", "101.0"),
+    );
+    assert_eq!(evals("--shard 1/2"), ["one", "three"], "changed since the commit");
 }
 
 fn any_shape() -> impl Strategy<Value = Shape> {

@@ -439,3 +439,16 @@ proptest! {
         let _ = load_comparison(None, &given);
     }
 }
+
+#[test]
+fn adaptive_can_be_asked_for_from_everywhere() {
+    for given in [
+        given(&[("--strategy", "adaptive")], &[], &[]),
+        given(&[], &[("strategy", "adaptive")], &[]),
+        given(&[], &[], &[("EVAL_PARALLEL_ATTEMPTS", "Adaptive")]),
+    ] {
+        let config = load(Some(&file(LEAST)), &given).unwrap();
+        assert_eq!(config.strategy, When::Adaptive);
+        assert_eq!(config.concurrency, WantedConcurrency::Auto);
+    }
+}

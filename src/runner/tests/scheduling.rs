@@ -189,7 +189,7 @@ async fn afterwards_it_is_said_what_bounded_the_run_and_what_others_would_have_t
     assert_eq!(scheduling.bounded_by.kind, BoundKind::SlowestAttempt);
     assert_eq!(
         scheduling.bounded_by.why,
-        "the slowest attempt, one of x × e1: 40 s of 40 s"
+        "the slowest attempt, one of x × e1: 40.0 s of 40.0 s"
     );
     let taken: Vec<(Strategy, bool, f64, f64)> = scheduling
         .strategies
@@ -230,7 +230,7 @@ async fn a_run_that_waited_for_places_was_bounded_by_its_concurrency() {
     assert_eq!(bound.kind, BoundKind::Concurrency);
     assert_eq!(
         bound.why,
-        "its concurrency of 1: x × e3, which ended last, waited 20 s for its start"
+        "its concurrency of 1: x × e3, which ended last, waited 20.0 s for its start"
     );
     let engine = Engine::default()
         .script("e1", 1, 1, Script::Result(30, FAIL))
@@ -239,5 +239,8 @@ async fn a_run_that_waited_for_places_was_bounded_by_its_concurrency() {
     let summary = aggregate::summarize(&done.run);
     let bound = hindsight(&done.run.plan, &summary).unwrap().bounded_by;
     assert_eq!(bound.kind, BoundKind::OneAfterAnother);
-    assert_eq!(bound.why, "2 attempts of x × e1, one after another: 50 s of 50 s");
+    assert_eq!(
+        bound.why,
+        "2 attempts of x × e1, one after another: 50.0 s of 50.0 s"
+    );
 }
