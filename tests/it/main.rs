@@ -7,6 +7,8 @@
 )]
 
 mod action;
+#[cfg(target_os = "linux")]
+mod contract;
 mod docs;
 mod github;
 mod hostile;
