@@ -142,8 +142,8 @@ fn a_terminal_shows_flips_errors_gates_and_notices() {
     ];
     summary.notices = vec!["concurrency 2 = pairs x runs (8) bounded by 1 GB of memory: 4 waves".to_owned()];
     let shown = text(&summary, false);
-    let below_the_table: Vec<&str> = shown.lines().skip(11).collect();
-    insta::assert_snapshot!(below_the_table.join("\n"), @r"
+    let below_the_table: Vec<&str> = shown.lines().skip(12).collect();
+    insta::assert_snapshot!(below_the_table.join("\n"), @"
     1 PASS→FAIL (1 known flaky)
       experiment  eval  before  now                first failing check
       fast        sort  2/2     0/2 (known flaky)  the page loads
