@@ -323,8 +323,26 @@ fn two_sets_of_results_are_compared_without_a_run() {
 }
 
 #[test]
+fn an_installed_evalwave_is_found_by_the_steps_that_follow() {
+    let workflow = Workflow::new(suite("agent/task", "", &always(true)), State::default());
+    let workflow = workflow.input("command", "install");
+    let refused = workflow.run();
+    assert_eq!(refused.code, 2);
+    let why = refused.annotations("error");
+    assert!(why[0].contains("`GITHUB_PATH` is not set"), "{why:?}");
+
+    let file = workflow.runner().join("path");
+    let workflow = workflow.set("GITHUB_PATH", file.as_str());
+    let step = workflow.run();
+    assert_eq!(step.code, 0, "{}", step.log);
+    let path = fs_err::read_to_string(&file).unwrap();
+    let program = camino::Utf8Path::new(path.trim_end()).join("evalwave");
+    assert_eq!(program, camino::Utf8Path::new(env!("CARGO_BIN_EXE_evalwave")));
+}
+
+#[test]
 fn what_is_not_built_in_yet_says_so() {
-    for command in ["merge", "snapshot", "install"] {
+    for command in ["merge", "snapshot"] {
         let workflow = Workflow::new(suite("agent/task", "", &always(true)), State::default());
         let step = workflow.input("command", command).run();
         let expected = format!("::error title=evalwave::`command: {command}` is not built in yet");
