@@ -9,6 +9,8 @@
 mod action;
 #[cfg(target_os = "linux")]
 mod contract;
+#[cfg(target_os = "linux")]
+mod docker;
 mod docs;
 mod github;
 mod hostile;
