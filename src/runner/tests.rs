@@ -235,10 +235,7 @@ async fn a_pair_whose_one_command_fails_has_all_its_attempts() {
 
 #[tokio::test(start_paused = true)]
 async fn what_keeps_every_sandbox_from_starting_is_said_once_for_each_attempt_and_not_tried_again() {
-    let engine = Engine {
-        unready: Some("there is no such image"),
-        ..Engine::default()
-    };
+    let engine = Engine::default().unready("there is no such image");
     let done = finish(&config("runs: 2"), 2, engine, CancellationToken::new()).await;
     assert_eq!(done.outcomes(), [[Outcome::Errored; 2]; 2]);
     let records = done.run.pairs.iter().flat_map(|pair| &pair.records);

@@ -5,6 +5,7 @@ mod archive;
 mod connection;
 mod container;
 mod credentials;
+mod exec;
 mod ignore;
 mod image;
 mod reaper;

@@ -88,7 +88,7 @@ fn with_env(variables: &[(&str, &str)], text: &str) -> Command {
 }
 
 /// Processes of this machine, in whichever container, with this variable in their environment.
-pub(crate) fn marked_here(mark: &str) -> usize {
+fn marked_here(mark: &str) -> usize {
     processes("environ", format!("MARK={mark}").as_bytes())
 }
 

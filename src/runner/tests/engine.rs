@@ -45,10 +45,16 @@ pub(super) struct Engine {
     pub(super) freed: Arc<Mutex<Vec<Instant>>>,
     pub(super) reaped: Arc<AtomicUsize>,
     /// Why nothing can be made ready.
-    pub(super) unready: Option<&'static str>,
+    unready: Option<&'static str>,
 }
 
 impl Engine {
+    /// Nothing can be made ready for its sandboxes.
+    pub(super) fn unready(mut self, why: &'static str) -> Self {
+        self.unready = Some(why);
+        self
+    }
+
     pub(super) fn script(mut self, eval: &str, attempt: u32, try_number: u32, script: Script) -> Self {
         self.scripts
             .insert((eval.to_owned(), attempt, try_number), script);

@@ -71,10 +71,10 @@ impl DockerEngine {
         connected.map_err(|error| self.unreachable(error))
     }
 
-    /// A connection that speaks a version which the engine knows.
-    pub(super) async fn negotiate(&self) -> Result<Docker, SandboxError> {
-        let connected = self.connect()?.negotiate_version().await;
-        connected.map_err(|error| self.unreachable(error))
+    /// Lets a connection, and all that were cloned from it, speak a version which the engine knows.
+    pub(super) async fn negotiate(&self, docker: &Docker) -> Result<(), SandboxError> {
+        let negotiated = docker.clone().negotiate_version().await;
+        negotiated.map(drop).map_err(|error| self.unreachable(error))
     }
 
     fn unreachable(&self, error: Error) -> SandboxError {

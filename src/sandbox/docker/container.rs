@@ -4,17 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bollard::container::LogOutput;
-use bollard::exec::{StartExecOptions, StartExecResults};
-use bollard::models::ExecConfig;
-use bollard::query_parameters::{EventsOptionsBuilder, StartContainerOptions, WaitContainerOptionsBuilder};
+use bollard::query_parameters::{EventsOptionsBuilder, StartContainerOptions};
 use camino::{Utf8Path, Utf8PathBuf};
 use futures::StreamExt as _;
 use tokio::io::AsyncWrite;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 
 use super::connection::failed;
+use super::exec::{Ended, Exec};
 use super::image::Image;
 use super::{Shared, archive, reaper};
 use crate::config::{CommandLine, DockerConfig};
@@ -22,23 +20,8 @@ use crate::glob::is_pattern;
 use crate::model::{Boot, ErrorClass};
 use crate::sandbox::{Command, Exit, Sandbox, SandboxError, Workspace};
 
-/// What each command runs under.
-const RUN: &str = include_str!("run.sh");
-
-/// How long `exec` goes on reading output after the command itself has ended.
-const OUTPUT_LINGER: Duration = Duration::from_secs(2);
-
-/// How long a silence is then taken for its end.
-const OUTPUT_SILENCE: Duration = Duration::from_millis(500);
-
 /// How long the engine may take to tell of used-up memory after it has killed for it.
 const OOM_LINGER: Duration = Duration::from_secs(1);
-
-/// How long a container may take to end after its commands did.
-const ENDING_LINGER: Duration = Duration::from_secs(1);
-
-/// Largest piece of output.
-const CHUNK: usize = 16 * 1024;
 
 /// What is known of a container before it is created.
 #[derive(Clone, Debug)]
@@ -49,8 +32,6 @@ pub(super) struct Place {
     /// The user that commands run as, where it is not root.
     user: Option<String>,
     confinement: Vec<String>,
-    memory_is_limited: bool,
-    init: bool,
 }
 
 impl Place {
@@ -68,8 +49,6 @@ impl Place {
             workspace: image.workspace.clone(),
             user: user.filter(|user| !is_root(user)).cloned(),
             confinement,
-            memory_is_limited: config.memory.is_some(),
-            init: config.init,
         }
     }
 }
@@ -127,11 +106,10 @@ impl DockerSandbox {
         let Some(user) = self.place.user.clone() else {
             return Ok(());
         };
-        let workspace = self.place.workspace.clone();
-        let chown = ["chown", "-R", &user, workspace.as_str()].map(str::to_owned);
-        let ended = self.run(&Run::plain(chown.into(), "0"), None).await?;
+        let workspace = self.place.workspace.to_string();
+        let ended = self.as_root(&["chown", "-R", &user, &workspace], None).await?;
         match ended.code {
-            Some(0) => Ok(()),
+            0 => Ok(()),
             _ => Err(SandboxError::new(format!(
                 "cannot give the workspace to the user `{user}`"
             ))),
@@ -142,126 +120,34 @@ impl DockerSandbox {
     async fn settle(&mut self) -> Result<(), SandboxError> {
         while self.unsettled {
             // What kills the dropped command may take this one with it; only one that ended well has killed all of that.
-            let ended = self.run(&Run::plain(vec!["true".to_owned()], "0"), None).await?;
-            self.unsettled = ended.code.ok_or_else(lost)? != 0;
+            self.unsettled = self.as_root(&["true"], None).await?.code != 0;
         }
         Ok(())
     }
 
-    /// Runs something under `run.sh`. Dropping the future closes the link, at which that kills everything.
-    async fn run(
-        &mut self,
-        run: &Run,
+    /// Runs something of our own.
+    async fn as_root(
+        &self,
+        words: &[&str],
         output: Option<&mpsc::Sender<Vec<u8>>>,
     ) -> Result<Ended, SandboxError> {
-        let spare = self.place.init || !self.daemons.is_empty();
-        let word = |yes| if yes { "yes" } else { "no" }.to_owned();
-        let mut cmd = vec![
-            "sh".to_owned(),
-            "-c".to_owned(),
-            RUN.to_owned(),
-            "evalwave".to_owned(),
-        ];
-        cmd.extend([
-            self.daemons.clone(),
-            word(spare),
-            word(run.stay),
-            run.old.len().to_string(),
-        ]);
-        cmd.extend(run.old.iter().cloned());
-        cmd.extend(run.words.iter().cloned());
-        let config = ExecConfig {
-            attach_stdin: Some(true),
-            attach_stdout: Some(true),
-            attach_stderr: Some(true),
-            cmd: Some(cmd),
-            env: Some(run.env.clone()),
-            user: run.user.clone(),
-            working_dir: Some(self.place.workspace.to_string()),
-            privileged: Some(self.shared.config.privileged),
-            ..ExecConfig::default()
+        let exec = Exec {
+            words: words.iter().map(|word| (*word).to_owned()).collect(),
+            user: Some("0"),
+            ..self.frame()
         };
-        let docker = &self.shared.docker;
-        let created = docker.create_exec(&self.id, config).await;
-        let exec = created
-            .map_err(|error| failed("cannot run the command", error))?
-            .id;
-        let options = StartExecOptions {
-            output_capacity: Some(64 * 1024),
-            ..StartExecOptions::default()
-        };
-        let started = docker.start_exec(&exec, Some(options)).await;
-        let started = started.map_err(|error| failed("cannot run the command", error))?;
-        let StartExecResults::Attached {
-            output: mut streams,
-            input: _link,
-        } = started
-        else {
-            return Err(SandboxError::new(
-                "cannot run the command: the engine did not attach to it",
-            ));
-        };
-        let mut reports = Vec::new();
-        let mut deadline: Option<Instant> = None;
-        loop {
-            let next = match deadline {
-                None => streams.next().await,
-                // A daemon may hold the command's output open.
-                Some(deadline) => {
-                    let silence = Instant::now() + OUTPUT_SILENCE;
-                    timeout_at(deadline.min(silence), streams.next())
-                        .await
-                        .ok()
-                        .flatten()
-                }
-            };
-            match next {
-                Some(Ok(LogOutput::StdErr { message })) => {
-                    reports.extend_from_slice(&message);
-                    if reports.ends_with(b"\n") && deadline.is_none() {
-                        deadline = Some(Instant::now() + OUTPUT_LINGER);
-                    }
-                }
-                Some(Ok(said)) => {
-                    if let Some(output) = output {
-                        for piece in said.into_bytes().chunks(CHUNK) {
-                            // Without a receiver it goes nowhere; the command must not notice.
-                            let _ = output.send(piece.to_vec()).await;
-                        }
-                    }
-                }
-                Some(Err(error)) => return Err(failed("lost the connection to the command", error)),
-                None => break,
-            }
+        exec.run(&self.shared.docker, &self.id, output).await
+    }
+
+    /// What all that runs in the container has in common.
+    fn frame(&self) -> Exec<'_> {
+        Exec {
+            directory: self.place.workspace.as_str(),
+            privileged: self.shared.config.privileged,
+            daemons: &self.daemons,
+            spare: self.shared.config.init || !self.daemons.is_empty(),
+            ..Exec::default()
         }
-        let report = String::from_utf8_lossy(&reports).into_owned();
-        if let Some(path) = report.strip_prefix("refused ") {
-            let path = path.trim_end().trim_start_matches("./");
-            return Err(SandboxError::new(format!(
-                "cannot delete `{path}` from the sandbox"
-            )));
-        }
-        if let Some(ended) = report.strip_prefix("ended ") {
-            let (code, left) = ended.trim_end().split_once(' ').unwrap_or((ended.trim_end(), ""));
-            return Ok(Ended {
-                code: code.parse().ok(),
-                daemons: left.to_owned(),
-            });
-        }
-        // Something killed even what the command runs under: the command, or the end of the whole container.
-        let options = WaitContainerOptionsBuilder::default()
-            .condition("not-running")
-            .build();
-        let mut ending = Box::pin(docker.wait_container(&self.id, Some(options)));
-        if timeout(ENDING_LINGER, ending.next()).await.is_ok() {
-            return Ok(Ended::lost());
-        }
-        let inspected = docker.inspect_exec(&exec).await;
-        let inspected = inspected.map_err(|error| failed("lost the command", error))?;
-        Ok(Ended {
-            code: inspected.exit_code.and_then(|code| i32::try_from(code).ok()),
-            ..Ended::lost()
-        })
     }
 
     /// Whether the engine has killed for memory since it was last asked.
@@ -287,50 +173,6 @@ impl DockerSandbox {
         let more = seen > self.out_of_memory;
         self.out_of_memory = seen;
         more
-    }
-}
-
-fn lost() -> SandboxError {
-    SandboxError {
-        class: Some(ErrorClass::SandboxLost),
-        message: "the container ended while the command ran".to_owned(),
-        source: None,
-    }
-}
-
-/// Something to run.
-struct Run {
-    words: Vec<String>,
-    env: Vec<String>,
-    user: Option<String>,
-    stay: bool,
-    old: Vec<String>,
-}
-
-impl Run {
-    fn plain(words: Vec<String>, user: &str) -> Self {
-        Self {
-            words,
-            env: Vec::new(),
-            user: Some(user.to_owned()),
-            stay: false,
-            old: Vec::new(),
-        }
-    }
-}
-
-struct Ended {
-    /// `None` where nobody could tell.
-    code: Option<i32>,
-    daemons: String,
-}
-
-impl Ended {
-    fn lost() -> Self {
-        Self {
-            code: None,
-            daemons: String::new(),
-        }
     }
 }
 
@@ -367,22 +209,17 @@ impl Sandbox for DockerSandbox {
             self.settle().await?;
             let (sender, mut receiver) = mpsc::channel(16);
             let mut listed = Vec::new();
-            let find = Run::plain(
-                ["find", ".", "!", "-type", "d", "-print0"]
-                    .map(str::to_owned)
-                    .into(),
-                "0",
-            );
+            let find = ["find", ".", "!", "-type", "d", "-print0"];
             let running = async {
                 let sender = sender;
-                self.run(&find, Some(&sender)).await
+                self.as_root(&find, Some(&sender)).await
             };
             let (ended, ()) = tokio::join!(running, async {
                 while let Some(chunk) = receiver.recv().await {
                     listed.extend(chunk);
                 }
             });
-            if ended?.code != Some(0) {
+            if ended?.code != 0 {
                 return Err(SandboxError::new(format!(
                     "cannot look for `{pattern}` in the sandbox"
                 )));
@@ -401,7 +238,9 @@ impl Sandbox for DockerSandbox {
     ) -> Result<Exit, SandboxError> {
         self.ensure_started().await?;
         self.settle().await?;
-        let run = Run {
+        let old = std::mem::take(&mut self.old);
+        self.unsettled = true;
+        let exec = Exec {
             words: match &command.line {
                 CommandLine::Shell(text) => vec!["sh".to_owned(), "-c".to_owned(), text.clone()],
                 CommandLine::Argv(words) => words.clone(),
@@ -411,20 +250,18 @@ impl Sandbox for DockerSandbox {
                 .iter()
                 .map(|(name, value)| format!("{name}={value}"))
                 .collect(),
-            user: None,
             stay: command.keeps_daemons,
-            old: std::mem::take(&mut self.old),
+            old,
+            ..self.frame()
         };
-        self.unsettled = true;
-        let ended = self.run(&run, Some(output)).await?;
+        let ended = exec.run(&self.shared.docker, &self.id, Some(output)).await?;
         // A user that is not root cannot kill what has become another's.
         self.unsettled = self.place.user.is_some() && !command.keeps_daemons;
         if command.keeps_daemons {
             self.daemons = ended.daemons;
         }
-        let code = ended.code.ok_or_else(lost)?;
-        if code != 0 && self.place.memory_is_limited {
-            let killed = code == 137;
+        if ended.code != 0 && self.shared.config.memory.is_some() {
+            let killed = ended.code == 137;
             let patience = if killed { OOM_LINGER } else { OOM_LINGER / 10 };
             if self.ran_out_of_memory(patience).await {
                 return Err(SandboxError {
@@ -435,7 +272,7 @@ impl Sandbox for DockerSandbox {
                 });
             }
         }
-        Ok(Exit::Code(code))
+        Ok(Exit::Code(ended.code))
     }
 
     async fn download(

@@ -68,7 +68,7 @@ pub(super) async fn make_ready(
     output: &mpsc::Sender<Vec<u8>>,
 ) -> Result<Image, SandboxError> {
     // Said in words of its own, before anything else is asked.
-    engine.negotiate().await?;
+    engine.negotiate(&shared.docker).await?;
     match &shared.config.image {
         DockerImage::Named(name) => {
             if let Some(found) = inspect(&shared.docker, name).await? {

@@ -41,7 +41,8 @@ impl Reaper for DockerReaper {
 
     /// The label is a container's from its very creation, so that names are not needed.
     async fn reap(&self, run_id: &str, _left: &[LeftSandbox]) -> Result<(), SandboxError> {
-        let docker = self.engine.negotiate().await?;
+        let docker = self.engine.connect()?;
+        self.engine.negotiate(&docker).await?;
         let label = format!("{RUN_LABEL}={run_id}");
         let options = ListContainersOptionsBuilder::default()
             .all(true)

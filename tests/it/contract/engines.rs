@@ -9,7 +9,7 @@ use evalwave::sandbox::local::{LocalBackend, LocalOptions};
 use tempfile::TempDir;
 
 use super::{Engine, argument_lists};
-use crate::support::docker::{containers, docker_config, docker_host, unique};
+use crate::support::docker::{containers, docker_config, docker_host, marked, unique};
 
 /// A directory of a test's own. In the build directory rather than in /tmp, which a confined command may write to.
 fn directory() -> (TempDir, Utf8PathBuf) {
@@ -139,6 +139,10 @@ impl Engine for Containers {
             .into_iter()
             .map(|container| format!("{:?}", container.names))
             .collect()
+    }
+
+    async fn marked(&self, mark: &str) -> usize {
+        marked(&self.host, &self.run_id, mark).await
     }
 
     async fn shown(&self) -> String {

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use super::Bench;
-use crate::support::docker::{IMAGE, containers};
+use crate::support::docker::{IMAGE, containers, marked};
 use crate::support::{Suite, evalwave, stderr};
 
 fn suite(pairs: &str, attempt: &str, more: &str, script: &str) -> Suite {
@@ -13,12 +13,24 @@ fn suite(pairs: &str, attempt: &str, more: &str, script: &str) -> Suite {
     Suite::scripted(pairs, attempt, &keys, script)
 }
 
-/// The engine's containers of the run in a directory.
+/// The run in a directory, once it has started.
+fn run_id(suite: &Suite) -> Option<String> {
+    let sandboxes = fs_err::read_to_string(suite.path().join("out/sandboxes.jsonl")).ok()?;
+    let first: serde_json::Value = serde_json::from_str(sandboxes.lines().next()?).ok()?;
+    Some(first["sandboxes_at"]["run_id"].as_str()?.to_owned())
+}
+
+/// The engine's containers of that run.
 async fn left(bench: &Bench, suite: &Suite) -> usize {
-    let journal = suite.read("out/journal.jsonl");
-    let first: serde_json::Value = serde_json::from_str(journal.lines().next().unwrap()).unwrap();
-    let run_id = first["run_started"]["run_id"].as_str().unwrap();
-    containers(&bench.host, run_id).await.len()
+    containers(&bench.host, &run_id(suite).unwrap()).await.len()
+}
+
+/// The processes of that run in them.
+async fn running(bench: &Bench, suite: &Suite, mark: &str) -> usize {
+    match run_id(suite) {
+        Some(run_id) => marked(&bench.host, &run_id, mark).await,
+        None => 0,
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -98,17 +110,14 @@ async fn after_evalwave_was_killed_its_commands_die_and_cleanup_leaves_no_contai
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    while crate::contract::marked_here(&mark) < 9 {
+    while running(&bench, &suite, &mark).await < 9 {
         assert!(killed.try_wait().unwrap().is_none(), "the run ended early");
-        tokio::task::yield_now().await;
     }
     killed.kill().unwrap();
     killed.wait().unwrap();
     assert_eq!(left(&bench, &suite).await, 3);
     // The link of each command is closed: no agent goes on at anybody's cost until somebody cleans up.
-    while crate::contract::marked_here(&mark) > 0 {
-        tokio::task::yield_now().await;
-    }
+    while running(&bench, &suite, &mark).await > 0 {}
     let cleanup = suite.ev("cleanup out");
     let said = stderr(&cleanup);
     cleanup.code(0);
