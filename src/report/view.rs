@@ -2,6 +2,7 @@
 
 pub(super) mod calibration;
 mod headline;
+pub(super) mod page;
 mod sections;
 mod sentences;
 mod table;

@@ -60,6 +60,7 @@ pub(super) fn pair(experiment: &str, eval: &str, attempts: Vec<AttemptRecord>) -
         representative: (graded > 0).then_some(1),
         seconds: attempts.iter().map(|attempt| attempt.seconds).sum(),
         firm: passed > 0 || graded as usize == attempts.len(),
+        before: None,
         attempts,
     }
 }
