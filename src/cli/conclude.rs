@@ -13,6 +13,7 @@ use crate::aggregate::{self, Facts};
 use crate::compare::{self, Criteria, Known, Options, Quarantine};
 use crate::config::{CompareConfig, Config, FlakyConfig, HistoryConfig, ReportConfig};
 use crate::model::{Comparison, ExitCode, PairId, PairResult, Policy, ResultSet, Run, Summary};
+use crate::plan;
 
 /// How results are compared at `now`.
 pub(super) fn options(compare: &CompareConfig, report: &ReportConfig, now: Timestamp) -> Options {
@@ -79,6 +80,7 @@ impl Judging<'_> {
         for pair in &mut summary.pairs {
             pair.before = baseline.get(&pair.id()).map(|before| compare::before(before));
         }
+        summary.scheduling = plan::hindsight(&self.run.plan, &summary);
         summary.comparison = found.comparison;
         summary.gates = found.gates;
         summary.quarantined = found.quarantined;
@@ -87,7 +89,7 @@ impl Judging<'_> {
             cancelled,
             skipped,
             gates: &summary.gates,
-            ..Facts::of(&summary.totals)
+            ..Facts::of(&summary.totals, summary.run.reason)
         });
         summary.run.conclusion = conclusion;
         (summary, exit)

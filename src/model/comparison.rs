@@ -135,7 +135,7 @@ pub struct EarlierRun {
     pub fail_to_pass: usize,
 }
 
-/// A pair that only one side has.
+/// A pair, by its names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PairRef {
     /// The agent set-up.

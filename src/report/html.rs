@@ -95,6 +95,11 @@ fn hash(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
 }
 
+/// Our own words; a number stays with its unit.
+fn own(text: &str) -> String {
+    text.replace(" %", "\u{a0}%").replace(" pp", "\u{a0}pp")
+}
+
 fn name(text: &str) -> String {
     visible(text, NAME_LENGTH)
 }

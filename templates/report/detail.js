@@ -22,7 +22,7 @@ function phaseBar(attempt) {
   return bar;
 }
 
-function attemptCard(pair, attempt) {
+function attemptCard(pair, attempt, heading) {
   const [state, outcome] = outcomes[attempt.outcome];
   const facts = [];
   if (attempt.start !== undefined) facts.push(duration(attempt.seconds), `from ${duration(attempt.start)} on`);
@@ -33,7 +33,7 @@ function attemptCard(pair, attempt) {
   const card = el(
     "div",
     { class: "attempt" },
-    el("h4", {}, badge(state), el("span", {}, `attempt ${attempt.n} ${outcome}`), el("span", {}, facts.join(", "))),
+    el(heading, { class: "ending" }, badge(state), el("span", {}, `attempt ${attempt.n} ${outcome}`), el("span", {}, facts.join(", "))),
   );
   if (attempt.phases) {
     const each = attempt.phases.map((seconds, at) => (seconds == null ? "" : `${data.phases[at]} ${duration(seconds)}`));
@@ -47,7 +47,7 @@ function attemptCard(pair, attempt) {
     ];
     const text = data.texts[error.message];
     card.append(
-      el("p", {}, el("b", {}, `${error.class} in ${error.phase}`), [" ", ...end.filter(Boolean)].join(" ")),
+      el("p", {}, el("b", {}, `${error.class} in ${error.phase}`), end.filter(Boolean).map((part) => ` ${part}`).join(",")),
       el("pre", { tabindex: "0", "aria-label": "What went wrong" }, text),
     );
   }
@@ -78,19 +78,19 @@ function attemptCard(pair, attempt) {
   return card;
 }
 
-function detail(pair) {
+// `whole` where nothing beside it says which state the pair is in.
+function detail(pair, whole) {
   const labels = pair.labels.map((at) => el("span", { class: "tag" }, el("bdi", {}, data.labels[at].join("="))));
   return [
     el(
       "p",
       { class: "summary" },
-      badge(pair.state),
-      el("b", {}, [states[pair.state][1], ...remarks(pair)].join(", ")),
-      `now ${now(pair)}`,
-      pair.before === undefined ? "" : ` before ${before(pair)}`,
+      whole ? badge(pair.state) : "",
+      whole ? el("b", {}, [states[pair.state][1], ...remarks(pair)].join(", ")) : "",
+      el("span", {}, [`now ${now(pair)}`, pair.before === undefined ? "" : `before ${before(pair)}`].filter(Boolean).join(" · ")),
       ...labels,
     ),
-    el("div", { class: "attempts" }, ...pair.attempts.map((attempt) => attemptCard(pair, attempt))),
+    el("div", { class: "attempts" }, ...pair.attempts.map((attempt) => attemptCard(pair, attempt, whole ? "h3" : "h4"))),
   ];
 }
 
@@ -98,7 +98,7 @@ const dialog = byId("detail");
 
 function openDetail(pair) {
   byId("detail-title").replaceChildren(name(pair.experimentName), " × ", name(pair.evalName));
-  byId("detail-body").replaceChildren(...detail(pair));
+  byId("detail-body").replaceChildren(...detail(pair, true));
   hideTip();
   dialog.showModal();
 }

@@ -1,5 +1,7 @@
 // The grid: experiments across, evals down, a cell a pair. Arrow keys move in it, and Enter opens a pair.
 const mostPerColumn = 25;
+// With no more experiments than this, each cell has room for its numbers.
+const roomy = data.experiments.length <= 14;
 let rows = [];
 let current;
 
@@ -23,6 +25,7 @@ function cellOf(pair) {
     "td",
     { class: `state s-${pair.state}${known}`, role: "gridcell", tabindex: "-1", "aria-label": said(pair) },
     states[pair.state][0],
+    roomy ? el("span", { class: "share" }, pair.now) : "",
   );
   cell.pair = pair;
   return cell;
@@ -53,6 +56,7 @@ function drawGrid() {
     parts.push(el("div", { class: "matrix" }, table));
   }
   byId("grid").replaceChildren(...parts);
+  byId("grid").classList.toggle("roomy", roomy);
   current = rows.flat().find((cell) => cell.pair);
   current?.setAttribute("tabindex", "0");
 }

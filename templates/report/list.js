@@ -1,5 +1,5 @@
 // The pairs one by one: the flips, or what the filter leaves. Rows come as they are scrolled to.
-const rowsAtOnce = 100;
+const rowsAtOnce = 50;
 const columns = [
   ["change", (pair) => Object.keys(states).indexOf(pair.state)],
   ["experiment", (pair) => pair.experimentName],
@@ -54,7 +54,7 @@ function toggle(row, pair) {
   const button = row.querySelector(".open");
   const opens = button.getAttribute("aria-expanded") === "false";
   button.setAttribute("aria-expanded", String(opens));
-  if (opens) row.after(el("tr", { class: "inside" }, el("td", { colspan: String(columns.length) }, ...detail(pair))));
+  if (opens) row.after(el("tr", { class: "inside" }, el("td", { colspan: String(columns.length) }, ...detail(pair, false))));
   else row.nextElementSibling.remove();
 }
 

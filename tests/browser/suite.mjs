@@ -215,7 +215,6 @@ export function invent(evalwave, directory, shape) {
   if (history.length) compare.push("--history", ...history);
   now.comparison = JSON.parse(execFileSync(evalwave, compare, options));
   now.comparison.baseline.ref = "main";
-  now.gates = [{ gate: "regression", failed: ["regressed", "mixed"].includes(now.comparison.verdict), why: "see the comparison" }].filter(({ failed }) => failed);
   for (const [at, pair] of now.pairs.entries()) {
     const old = before.pairs[at];
     const commands = old.attempts.filter(({ outcome }) => outcome !== "errored").map(({ phases }) => phases.command);

@@ -28,6 +28,8 @@ pub(in crate::report) struct Page {
     pub(in crate::report) flips: Vec<Section>,
     pub(in crate::report) pairs: Pairs,
     pub(in crate::report) timeline: Option<Timeline>,
+    /// What bounded the run, and what other strategies would have come to.
+    pub(in crate::report) scheduling: Vec<Section>,
     pub(in crate::report) groups: Vec<Grouping>,
     pub(in crate::report) history: Option<History>,
     pub(in crate::report) facts: super::Table,
@@ -49,6 +51,7 @@ pub(in crate::report) fn of(summary: &Summary) -> Page {
     Page {
         suite: summary.run.suite.clone(),
         first: sections(&[Topic::Gates, Topic::Notices, Topic::Quarantine]),
+        scheduling: sections(&[Topic::Scheduling]),
         others: sections(&[Topic::Others]),
         flips: sections(&[Topic::Flips]),
         pairs: Pairs::of(summary, comparison, timeline.as_ref()),

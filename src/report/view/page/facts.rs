@@ -37,7 +37,7 @@ pub(super) fn of(summary: &Summary, comparison: Option<&Comparison>) -> Table {
     ));
     rows.push(row(
         "concurrency",
-        Line::own(format!("{} ", run.concurrency)).and_excerpt(&run.concurrency_reason),
+        super::super::concurrency(run),
     ));
     rows.push(row("sandbox", Line::name(&run.sandbox)));
     rows.extend(table::warm(summary).map(|warm| row("boots", Line::own(warm))));

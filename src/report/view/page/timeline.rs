@@ -179,7 +179,9 @@ fn pack(bars: &mut [Bar]) -> usize {
 fn bounds(summary: &Summary, bars: &[Bar], wall: f64) -> Vec<Line> {
     let mut lines = Vec::new();
     let critical: Vec<&Bar> = bars.iter().filter(|bar| bar.lane == 0).collect();
-    if let Some(last) = critical.last() {
+    // Where the run's scheduling was looked at, that says it.
+    let told = summary.scheduling.is_some();
+    if let Some(last) = critical.last().filter(|_| !told) {
         let busy: f64 = critical.iter().map(|bar| bar.seconds).sum();
         let line = attempt_line(summary, last)
             .and(format!(" ended last, {} after the start: ", duration(last.end())));
