@@ -114,7 +114,7 @@ fn is_page(url: &str) -> bool {
 }
 
 /// A line as the title of a document, without markup.
-fn plain(line: &Line) -> String {
+pub(super) fn plain(line: &Line) -> String {
     let spans = line.0.iter().map(|span| match span {
         Span::Own(text) => text.clone(),
         Span::Name(text) | Span::Excerpt(text) => name(text),

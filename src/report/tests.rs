@@ -1,4 +1,5 @@
-mod fixtures;
+pub(super) mod fixtures;
+mod page;
 
 use proptest::prelude::*;
 

@@ -18,9 +18,11 @@ function ordered(names, side) {
   return order;
 }
 
+const isKnown = (pair) => pair.flip !== undefined && pair.flaky === true;
+
 function cellOf(pair) {
   if (!pair) return el("td", {});
-  const known = pair.flip && pair.flaky ? " known" : "";
+  const known = isKnown(pair) ? " known" : "";
   const cell = el(
     "td",
     { class: `state s-${pair.state}${known}`, role: "gridcell", tabindex: "-1", "aria-label": said(pair) },
@@ -54,6 +56,9 @@ function drawGrid() {
       el("tbody", {}, ...body),
     );
     parts.push(el("div", { class: "matrix" }, table));
+  }
+  if (data.pairs.some(isKnown)) {
+    parts.push(el("p", { class: "quiet" }, "a dashed edge: a flip of a pair that is known to go both ways"));
   }
   byId("grid").replaceChildren(...parts);
   byId("grid").classList.toggle("roomy", roomy);

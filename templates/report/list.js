@@ -13,7 +13,9 @@ const sorting = { column: 0, down: false };
 let showsAll = false;
 let wanted = [];
 let shown = 0;
-const body = el("tbody", {});
+// The rows are laid out as grids, so that those out of sight cost nothing; the roles say that it is a table all the same.
+const head = el("thead", { role: "rowgroup" });
+const table = el("table", { role: "table", "aria-labelledby": "list-title" }, head);
 const heads = columns.map(([label], column) => {
   const button = el("button", { type: "button" }, label === "why" ? "first failing check" : label);
   button.addEventListener("click", () => {
@@ -21,7 +23,7 @@ const heads = columns.map(([label], column) => {
     sorting.column = column;
     drawList();
   });
-  return el("th", { scope: "col", "aria-sort": "none" }, button);
+  return el("th", { role: "columnheader", scope: "col", "aria-sort": "none" }, button);
 });
 const more = el("button", { type: "button", class: "more" });
 const scroller = new IntersectionObserver(
@@ -47,30 +49,33 @@ function compare(one, other) {
   const [first, second] = [key(one), key(other)];
   const order =
     typeof first === "number" ? first - second : first.localeCompare(second, undefined, { numeric: true });
-  return (sorting.down ? -order : order) || one.at - other.at;
+  // Flips that nothing explains come before those that are known to come and go.
+  return (sorting.down ? -order : order) || isKnown(one) - isKnown(other) || one.at - other.at;
 }
 
 function toggle(row, pair) {
   const button = row.querySelector(".open");
   const opens = button.getAttribute("aria-expanded") === "false";
   button.setAttribute("aria-expanded", String(opens));
-  if (opens) row.after(el("tr", { class: "inside" }, el("td", { colspan: String(columns.length) }, ...detail(pair, false))));
+  if (opens) row.after(el("tr", { role: "row", class: "inside" }, el("td", { role: "cell" }, ...detail(pair, false))));
   else row.nextElementSibling.remove();
 }
+
+const cell = (attributes, ...children) => el("td", { role: "cell", ...attributes }, ...children);
 
 function rowOf(pair) {
   const open = el("button", { type: "button", class: "open", "aria-expanded": "false" }, badge(pair.state), states[pair.state][1]);
   const marks = remarks(pair).flatMap((remark) => [" ", el("span", { class: "tag" }, remark)]);
   const row = el(
     "tr",
-    { class: "pair" },
-    el("td", {}, open),
-    el("td", { class: "name" }, name(pair.experimentName)),
-    el("td", { class: "name" }, name(pair.evalName)),
-    el("td", { "data-name": "before" }, pair.before ?? ""),
-    el("td", { "data-name": "now" }, pair.now, ...marks),
-    el("td", { "data-name": "took" }, pair.seconds === undefined ? "" : duration(pair.seconds)),
-    el("td", { class: "why" }, el("bdi", {}, why(pair).slice(0, 160))),
+    { role: "row", class: "pair" },
+    cell({}, open),
+    cell({}, name(pair.experimentName)),
+    cell({}, name(pair.evalName)),
+    cell({ "data-name": "before" }, pair.before ?? ""),
+    cell({ "data-name": "now" }, pair.now, ...marks),
+    cell({ "data-name": "took" }, pair.seconds === undefined ? "" : duration(pair.seconds)),
+    cell({ class: "why" }, el("bdi", {}, why(pair).slice(0, 160))),
   );
   row.addEventListener("click", (event) => {
     if (!getSelection().toString() || event.target.closest("button")) toggle(row, pair);
@@ -79,7 +84,8 @@ function rowOf(pair) {
 }
 
 function showMore() {
-  body.append(...wanted.slice(shown, shown + rowsAtOnce).map(rowOf));
+  const rows = wanted.slice(shown, shown + rowsAtOnce).map(rowOf);
+  table.append(el("tbody", { role: "rowgroup" }, ...rows));
   shown = Math.min(shown + rowsAtOnce, wanted.length);
   const left = wanted.length - shown;
   more.hidden = left === 0;
@@ -99,7 +105,7 @@ function drawList() {
     const button = head.firstChild;
     button.textContent = button.textContent.replace(/ [▲▼]$/u, "") + (mine ? (sorting.down ? " ▼" : " ▲") : "");
   });
-  body.replaceChildren();
+  table.replaceChildren(head);
   byId("list-title").textContent = words;
   byId("found").textContent = `${wanted.length} of ${count(data.pairs.length, "pair", "pairs")}`;
   const all = byId("all");
@@ -118,7 +124,8 @@ byId("all").addEventListener("click", () => {
 });
 more.addEventListener("click", showMore);
 if (data.pairs.length) {
-  byId("list").append(el("table", {}, el("thead", {}, el("tr", {}, ...heads)), body), more);
+  head.append(el("tr", { role: "row" }, ...heads));
+  byId("list").append(table, more);
   listeners.push(drawList);
   drawList();
 }

@@ -2,9 +2,12 @@
 import { chromium } from "playwright-core";
 import { pathToFileURL } from "node:url";
 
+const executablePath = process.env.EVALWAVE_TEST_CHROMIUM;
+if (!executablePath || !process.env.EVALWAVE) throw new Error("EVALWAVE and EVALWAVE_TEST_CHROMIUM name the binaries");
+
 export const launch = () =>
   chromium.launch({
-    executablePath: process.env.EVALWAVE_TEST_CHROMIUM,
+    executablePath,
     // Tests run as root in a container, where Chromium has no sandbox of its own.
     args: ["--no-sandbox"],
   });

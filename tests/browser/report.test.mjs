@@ -313,8 +313,10 @@ shown("of five thousand pairs, only what is looked at is made", () => large, asy
   assert.equal(await found(page), "5000 of 5000 pairs");
   assert.ok((await rows(page).count()) <= 300);
   assert.ok((await page.locator("#timeline path").count()) < 30, "ten thousand attempts are a few paths");
-  await page.locator(".more").scrollIntoViewIfNeeded();
-  await page.waitForFunction(() => document.querySelectorAll("#list tr.pair").length >= 150);
+  for (const least of [100, 150]) {
+    await page.locator(".more").scrollIntoViewIfNeeded();
+    await page.waitForFunction((least) => document.querySelectorAll("#list tr.pair").length >= least, least);
+  }
   await page.fill("#text", "secure-billing");
   for (const text of await rows(page).allTextContents()) assert.match(text, /secure-billing/);
 });

@@ -214,7 +214,7 @@ export function invent(evalwave, directory, shape) {
   const compare = ["compare", "--baseline", join(directory, "before"), "--current", join(directory, "now"), "--format", "json", "--group-by", "provider"];
   if (history.length) compare.push("--history", ...history);
   now.comparison = JSON.parse(execFileSync(evalwave, compare, options));
-  now.comparison.baseline.ref = "main";
+  Object.assign(now.comparison.baseline, { ref: "main", age_seconds: 93600 });
   for (const [at, pair] of now.pairs.entries()) {
     const old = before.pairs[at];
     const commands = old.attempts.filter(({ outcome }) => outcome !== "errored").map(({ phases }) => phases.command);

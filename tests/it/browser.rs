@@ -22,7 +22,11 @@ fn a_browser_shows_the_page_without_a_word_and_a_reader_can_use_it() {
         .output()
         .expect("node runs; `npm ci` has been run in tests/browser");
     let told = String::from_utf8_lossy(&ended.stdout);
-    assert!(ended.status.success(), "{told}{}", String::from_utf8_lossy(&ended.stderr));
+    assert!(
+        ended.status.success(),
+        "{told}{}",
+        String::from_utf8_lossy(&ended.stderr)
+    );
     assert!(told.contains("# fail 0"), "{told}");
     eprintln!("{told}");
 }

@@ -35,10 +35,7 @@ pub(super) fn of(summary: &Summary, comparison: Option<&Comparison>) -> Table {
         "attempts of a pair",
         Line::own(format!("{}, {}", run.runs, table::policy(run.policy))),
     ));
-    rows.push(row(
-        "concurrency",
-        super::super::concurrency(run),
-    ));
+    rows.push(row("concurrency", super::super::concurrency(run)));
     rows.push(row("sandbox", Line::name(&run.sandbox)));
     rows.extend(table::warm(summary).map(|warm| row("boots", Line::own(warm))));
     rows.push(row(

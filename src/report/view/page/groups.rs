@@ -172,3 +172,39 @@ fn grouping<'a>(
         more,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Share, alone};
+    use crate::model::Outcome;
+    use crate::report::tests::fixtures::{attempt, pair};
+
+    #[test]
+    fn a_share_comes_with_its_interval() {
+        let share = Share::of(9, 12).unwrap();
+        assert_eq!(share.text, "75.0 % (9/12)");
+        assert_eq!(share.interval(), "46.8 % to 91.1 %");
+        assert_eq!(Share::of(0, 0), None, "nothing has no rate");
+    }
+
+    #[test]
+    fn without_a_baseline_only_groupings_that_tell_pairs_apart_are_shown() {
+        let of = |experiment: &str, eval: &str, kind: &str, id: &str| {
+            let mut pair = pair(experiment, eval, vec![attempt(1, Outcome::Passed, 1.0)]);
+            for (name, value) in [("kind", kind), ("id", id), ("suite", "all")] {
+                pair.labels.add(name, value);
+            }
+            pair
+        };
+        let pairs = [
+            of("a", "one", "text", "1"),
+            of("a", "two", "text", "2"),
+            of("b", "one", "number", "3"),
+        ];
+        let shown: Vec<String> = alone(&pairs)
+            .iter()
+            .map(|grouping| crate::report::html::plain(&grouping.title))
+            .collect();
+        assert_eq!(shown, ["By experiment", "By kind"]);
+    }
+}

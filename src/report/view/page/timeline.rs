@@ -313,3 +313,88 @@ fn percent(part: f64, of: f64) -> String {
         false => "n/a".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Timeline;
+    use crate::model::{AttemptRecord, Outcome, Phases, Summary};
+    use crate::report::tests::fixtures::{attempt, pair, run_of};
+    use crate::report::view::Line;
+
+    fn from(start: f64, attempt: AttemptRecord) -> AttemptRecord {
+        AttemptRecord {
+            started_offset: Some(start),
+            ..attempt
+        }
+    }
+
+    /// Attempts of one pair each, by start and seconds.
+    fn run(attempts: &[(f64, f64)]) -> Summary {
+        let pairs = attempts.iter().enumerate().map(|(at, (start, seconds))| {
+            let record = from(*start, attempt(1, Outcome::Passed, *seconds));
+            pair("agent", &format!("task-{at}"), vec![record])
+        });
+        let mut summary = run_of(pairs.collect());
+        summary.run.wall_seconds = 100.0;
+        summary
+    }
+
+    fn lanes(timeline: &Timeline) -> Vec<Option<usize>> {
+        timeline.of_pairs.iter().map(|attempts| attempts[0]).collect()
+    }
+
+    fn texts(lines: &[Line]) -> Vec<String> {
+        lines.iter().map(crate::report::html::plain).collect()
+    }
+
+    #[test]
+    fn of_a_wave_the_slowest_attempt_is_the_first_line() {
+        let timeline = Timeline::of(&run(&[(0.0, 20.0), (1.0, 90.0), (0.5, 40.0)])).unwrap();
+        assert_eq!(lanes(&timeline), [Some(2), Some(0), Some(1)]);
+        assert_eq!(
+            texts(&timeline.bounds),
+            [
+                "agent × task-1, attempt 1, ended last, 1m31s after the start: it ran for 1m30s of the 1m40s (90 %), from 1.0s on",
+                "2m30s in all, 1.5 at a time on average and 3 at most",
+                "no strategy and no concurrency is faster than the slowest attempt: 1m30s",
+            ]
+        );
+    }
+
+    #[test]
+    fn attempts_that_follow_each_other_are_one_line_and_the_chain_that_ends_last_is_critical() {
+        let timeline = Timeline::of(&run(&[(0.0, 30.0), (0.0, 50.0), (30.0, 60.0), (50.1, 5.0)])).unwrap();
+        assert_eq!(lanes(&timeline), [Some(0), Some(1), Some(0), Some(1)]);
+        assert_eq!(timeline.lanes, 2);
+        assert!(
+            texts(&timeline.bounds)[0]
+                .contains("2 attempts, each started where the one before had ended, ran for 1m30s"),
+            "{:?}",
+            timeline.bounds
+        );
+    }
+
+    #[test]
+    fn attempts_that_one_command_made_are_one_bar() {
+        let shared = |index| AttemptRecord {
+            phases: Phases {
+                command: Some(58.123),
+                ..Phases::default()
+            },
+            ..from(2.0, attempt(index, Outcome::Passed, 30.0))
+        };
+        let summary = run_of(vec![pair("agent", "task", vec![shared(1), shared(2)])]);
+        let timeline = Timeline::of(&summary).unwrap();
+        assert_eq!((timeline.bars.len(), timeline.bars[0].seconds), (1, 60.0));
+        assert_eq!(timeline.of_pairs, [[Some(0), Some(0)]]);
+    }
+
+    #[test]
+    fn where_nothing_started_there_is_nothing_to_draw() {
+        let never = AttemptRecord {
+            started_offset: None,
+            ..attempt(1, Outcome::Cancelled, 0.0)
+        };
+        assert!(Timeline::of(&run_of(vec![pair("agent", "task", vec![never])])).is_none());
+    }
+}
