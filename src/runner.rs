@@ -8,7 +8,9 @@ mod ending;
 mod environment;
 mod evidence;
 mod failure;
+mod ledger;
 mod output;
+mod prepare;
 
 use std::sync::Arc;
 
