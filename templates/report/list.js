@@ -1,5 +1,6 @@
 // The pairs one by one: the flips, or what the filter leaves. Rows come as they are scrolled to.
 const rowsAtOnce = 50;
+const mostPrinted = 500;
 const columns = [
   ["change", (pair) => Object.keys(states).indexOf(pair.state)],
   ["experiment", (pair) => pair.experimentName],
@@ -123,6 +124,10 @@ byId("all").addEventListener("click", () => {
   drawList();
 });
 more.addEventListener("click", showMore);
+// Paper cannot be scrolled, and has its limits.
+addEventListener("beforeprint", () => {
+  while (shown < Math.min(wanted.length, mostPrinted)) showMore();
+});
 if (data.pairs.length) {
   head.append(el("tr", { role: "row" }, ...heads));
   byId("list").append(table, more);

@@ -236,6 +236,7 @@ shown("prints: no controls, nothing cut off", () => usual, async (page) => {
   );
   assert.equal(cut, 0);
   assert.equal(await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor), "rgb(255, 255, 255)");
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
   const pdf = await page.pdf({ printBackground: true });
   assert.equal(pdf.subarray(0, 5).toString(), "%PDF-");
 });

@@ -48,6 +48,13 @@ pub(in crate::report) fn of(summary: &Summary) -> Page {
         wanted.cloned().collect()
     };
     let timeline = Timeline::of(summary);
+    let mut facts = facts::of(summary, comparison);
+    let attempts = sections(&[Topic::Attempts])
+        .into_iter()
+        .map(|section| section.title);
+    facts
+        .rows
+        .extend(attempts.map(|title| vec![super::Line::own("pairs by passed attempts"), title]));
     Page {
         suite: summary.run.suite.clone(),
         first: sections(&[Topic::Gates, Topic::Notices, Topic::Quarantine]),
@@ -58,7 +65,7 @@ pub(in crate::report) fn of(summary: &Summary) -> Page {
         timeline,
         groups: groups::of(summary, comparison),
         history: comparison.and_then(History::of),
-        facts: facts::of(summary, comparison),
+        facts,
         view,
     }
 }

@@ -1,7 +1,7 @@
 //! The facts of a run, one a row: what was run, how, and what it took.
 
 use super::super::{Line, Table, table};
-use crate::model::{Comparison, ErrorClass, Summary};
+use crate::model::{Boot, Comparison, ErrorClass, Summary};
 use crate::report::words::{count, duration, tokens};
 
 pub(super) fn of(summary: &Summary, comparison: Option<&Comparison>) -> Table {
@@ -37,7 +37,7 @@ pub(super) fn of(summary: &Summary, comparison: Option<&Comparison>) -> Table {
     ));
     rows.push(row("concurrency", super::super::concurrency(run)));
     rows.push(row("sandbox", Line::name(&run.sandbox)));
-    rows.extend(table::warm(summary).map(|warm| row("boots", Line::own(warm))));
+    rows.extend(boots(summary).map(|boots| row("boots", Line::own(boots))));
     rows.push(row(
         "attempts",
         Line::own(format!(
@@ -82,6 +82,16 @@ pub(super) fn of(summary: &Summary, comparison: Option<&Comparison>) -> Table {
 
 fn row(name: &str, value: Line) -> Vec<Line> {
     vec![Line::own(name), value]
+}
+
+/// How sandboxes started, where any did.
+fn boots(summary: &Summary) -> Option<String> {
+    let boots = summary.pairs.iter().flat_map(|pair| &pair.attempts);
+    let (warm, cold): (Vec<Boot>, Vec<Boot>) = boots
+        .filter_map(|attempt| attempt.boot)
+        .partition(|boot| *boot == Boot::Warm);
+    let is_any = warm.len() + cold.len() > 0;
+    is_any.then(|| format!("{} warm, {} cold", warm.len(), cold.len()))
 }
 
 /// Attempts that a provider throttled to their end.

@@ -49,8 +49,9 @@ pub(in crate::report) struct Share {
 impl Share {
     pub(super) fn of(passed: usize, of: usize) -> Option<Self> {
         let number = |number: usize| u32::try_from(number).ok();
+        let passed = passed.min(of);
         let (low, high) = wilson(Count {
-            hits: number(passed.min(of))?,
+            hits: number(passed)?,
             of: number(of)?,
         })?;
         Some(Self {
