@@ -38,6 +38,8 @@ use context::Context;
 
 /// The report beside the summary.
 const REPORT_FILE: &str = "report.md";
+/// The page beside it.
+const PAGE_FILE: &str = "report.html";
 
 /// A command that could not be done.
 #[derive(Debug)]
@@ -119,6 +121,7 @@ fn keep(directory: &RunDir, summary: &Summary) -> Result<bool, Failure> {
     let documents = [
         (SUMMARY_FILE, json(summary)?),
         (REPORT_FILE, report::markdown(summary, usize::MAX)),
+        (PAGE_FILE, report::html(summary)?),
     ];
     for (name, text) in documents {
         if let Err(error) = directory.write(name, &text) {

@@ -4,6 +4,7 @@
 //! (names, messages) is kept apart from our own words until a renderer encodes it.
 
 mod escape;
+mod html;
 mod markdown;
 pub mod plan;
 mod terminal;
@@ -11,6 +12,7 @@ mod view;
 mod words;
 
 pub use escape::{code, excerpt, plain};
+pub use html::HtmlError;
 pub use words::{duration, points, rate};
 
 use serde::Serialize;
@@ -43,6 +45,14 @@ pub fn progress(summary: &Summary) -> String {
         attempts.failed + attempts.timed_out,
         attempts.errored
     )
+}
+
+/// A run as a page: one HTML file that asks for nothing else.
+///
+/// # Errors
+/// A number that JSON cannot hold; a summary that was read has none.
+pub fn html(summary: &Summary) -> Result<String, HtmlError> {
+    html::render(&view::page::of(summary))
 }
 
 /// A comparison as Markdown; `limit` as in [`markdown`].

@@ -215,6 +215,19 @@ pub(super) struct CalibrateArguments {
     pub(super) format: TextOrJson,
 }
 
+/// How a run is rendered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ReportFormat {
+    /// For a terminal.
+    Text,
+    /// For a comment or a file.
+    Markdown,
+    /// For a browser: one file.
+    Html,
+    /// One JSON document.
+    Json,
+}
+
 #[derive(Debug, Args)]
 pub(super) struct ReportArguments {
     /// The run directory
@@ -222,7 +235,7 @@ pub(super) struct ReportArguments {
     pub(super) directory: Utf8PathBuf,
     /// How to render it
     #[arg(long, value_enum, default_value = "text")]
-    pub(super) format: ComparisonFormat,
+    pub(super) format: ReportFormat,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! `evalwave report`.
 
-use super::arguments::{ComparisonFormat, ReportArguments};
+use super::arguments::{ReportArguments, ReportFormat};
 use super::context::Context;
 use super::{Failure, json, print, tell};
 use crate::aggregate;
@@ -11,9 +11,10 @@ use crate::store::{self, Stored};
 pub(super) fn report(arguments: &ReportArguments, context: &Context) -> Result<ExitCode, Failure> {
     let summary = read(&arguments.directory, context)?;
     print(&match arguments.format {
-        ComparisonFormat::Text => report::text(&summary, context.color),
-        ComparisonFormat::Markdown => report::markdown(&summary, usize::MAX),
-        ComparisonFormat::Json => json(&summary)?,
+        ReportFormat::Text => report::text(&summary, context.color),
+        ReportFormat::Markdown => report::markdown(&summary, usize::MAX),
+        ReportFormat::Html => report::html(&summary)?,
+        ReportFormat::Json => json(&summary)?,
     })?;
     Ok(ExitCode::Success)
 }

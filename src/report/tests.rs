@@ -1,4 +1,5 @@
-mod fixtures;
+pub(super) mod fixtures;
+mod page;
 
 use proptest::prelude::*;
 
@@ -393,6 +394,7 @@ fn what_earlier_runs_predict_stands_beside_what_there_is() {
         flaky: 12,
         expected_pass_to_fail: Some(8.67),
         expected_fail_to_pass: Some(6.33),
+        each: Vec::new(),
     });
     let sentence = "3 earlier runs: noise alone predicts 8.7 PASS→FAIL and 6.3 FAIL→PASS in the 200 pairs that they have, and there are 0 and 0; 12 pairs went both ways\n";
     assert!(comparison_text(&comparison).contains(sentence));
@@ -403,6 +405,7 @@ fn what_earlier_runs_predict_stands_beside_what_there_is() {
         flaky: 0,
         expected_pass_to_fail: None,
         expected_fail_to_pass: None,
+        each: Vec::new(),
     });
     assert!(
         comparison_text(&comparison).contains("1 earlier run: no verdict on any pair that is compared\n")

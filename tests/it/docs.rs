@@ -99,7 +99,12 @@ fn the_example_of_the_statistics_is_what_compare_says() {
 #[test]
 fn every_relative_link_leads_to_a_file() {
     let link = regex::Regex::new(r"\]\(([^)#:]+)(#[^)]*)?\)").unwrap();
-    let more = ["ARCHITECTURE.md", "docs/action.md", "docs/scheduling.md"];
+    let more = [
+        "ARCHITECTURE.md",
+        "docs/action.md",
+        "docs/report.md",
+        "docs/scheduling.md",
+    ];
     for document in DOCUMENTS.into_iter().chain(more) {
         let text = read(document);
         let directory = repository().join(document);

@@ -7,6 +7,7 @@
 )]
 
 mod action;
+mod browser;
 mod docs;
 mod github;
 mod hostile;
