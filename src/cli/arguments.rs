@@ -152,6 +152,12 @@ pub(super) struct RunArguments {
     /// How to print the summary
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: TextOrJson,
+    /// Show no progress, only what goes wrong and the summary
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub(super) quiet: bool,
+    /// Tell when each try starts and how each attempt ends, also below a live view
+    #[arg(short, long)]
+    pub(super) verbose: bool,
 }
 
 /// How a comparison is printed.

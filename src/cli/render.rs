@@ -11,7 +11,7 @@ use crate::store::{self, Stored};
 pub(super) fn report(arguments: &ReportArguments, context: &Context) -> Result<ExitCode, Failure> {
     let summary = read(&arguments.directory, context)?;
     print(&match arguments.format {
-        ComparisonFormat::Text => report::text(&summary, context.color),
+        ComparisonFormat::Text => context.spelled(report::text(&summary, context.color)),
         ComparisonFormat::Markdown => report::markdown(&summary, usize::MAX),
         ComparisonFormat::Json => json(&summary)?,
     })?;

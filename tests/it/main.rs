@@ -19,4 +19,5 @@ mod schemas;
 mod sources;
 mod statistics;
 mod support;
+mod terminal;
 mod usage;
