@@ -11,6 +11,7 @@ mod confirm;
 mod context;
 mod execution;
 mod job;
+mod manual;
 mod measure;
 mod output;
 mod plan;
@@ -94,6 +95,8 @@ fn dispatch(arguments: Arguments, context: &Context) -> Result<ExitCode, Failure
         Subcommand::Comment(arguments) => action::comment(&arguments.directory, context),
         Subcommand::Cleanup(arguments) => action::cleanup(&arguments.directory, context),
         Subcommand::Schema(arguments) => schema::schema(&arguments),
+        Subcommand::Completions(arguments) => manual::completions(&arguments),
+        Subcommand::Man(arguments) => manual::man(&arguments),
     }
 }
 

@@ -14,6 +14,7 @@ mod judged;
 mod layers;
 #[cfg(target_os = "linux")]
 mod local;
+mod manual;
 mod run;
 mod schemas;
 mod sources;

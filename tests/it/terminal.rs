@@ -34,7 +34,7 @@ impl Screen {
     /// `None`, said, where there is no tmux.
     fn new(columns: u32, rows: u32) -> Option<Self> {
         let Ok(tmux) = std::env::var(TMUX) else {
-            eprintln!("skipped: {TMUX} does not name tmux");
+            eprintln!("not run: `{TMUX}` does not say where tmux is; .ci/run installs it and does");
             return None;
         };
         let suite = Suite::new("");
