@@ -14,6 +14,7 @@ mod job;
 mod manual;
 mod measure;
 mod output;
+mod past;
 mod plan;
 mod progress;
 mod recorder;

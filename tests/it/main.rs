@@ -7,6 +7,7 @@
 )]
 
 mod action;
+mod configuration;
 mod docs;
 mod github;
 mod hostile;
@@ -16,9 +17,11 @@ mod layers;
 mod local;
 mod manual;
 mod run;
+mod scheduling;
 mod schemas;
 mod sources;
 mod statistics;
 mod support;
 mod terminal;
+mod traces;
 mod usage;

@@ -242,7 +242,9 @@ impl Standing {
         let tally = &self.pairs[pair];
         let graded = tally.passed + tally.failed;
         let measured = (graded > 0).then(|| tally.seconds / graded as f64);
-        let predicted = self.plan.pairs[pair].predicted_seconds;
+        let around = self.plan.overhead_seconds.unwrap_or_default();
+        let command = self.plan.pairs[pair].predicted_seconds;
+        let predicted = command.map(|command| command + around);
         predicted.or(measured).filter(|seconds| seconds.is_finite())
     }
 }
