@@ -35,8 +35,8 @@ short = 0 < len(words) <= 8
 result = {
     "passed": right and short,
     "checks": [
-        {"name": "the answer is right", "passed": right, "notes": answer},
-        {"name": "the answer is short", "passed": short, "notes": f"{len(words)} words"},
+        {"name": "right answer", "passed": right, "notes": answer},
+        {"name": "short answer", "passed": short, "notes": f"{len(words)} words"},
     ],
     "usage": {
         "inputTokens": completion["usage"]["prompt_tokens"],
