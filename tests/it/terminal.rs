@@ -1,5 +1,6 @@
 //! The live view, in a real terminal: what a person sees on the screen while a run goes on and after it.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
@@ -28,6 +29,8 @@ struct Screen {
     tmux: String,
     socket: String,
     suite: Suite,
+    /// How many runs were started.
+    starts: Cell<u32>,
 }
 
 impl Screen {
@@ -56,6 +59,7 @@ impl Screen {
             tmux,
             socket: format!("{}/tmux", suite.path()),
             suite,
+            starts: Cell::new(0),
         };
         let size = [columns.to_string(), rows.to_string()];
         let shell = "env -i PATH=\"$PATH\" HOME=\"$HOME\" TERM=\"$TERM\" PS1='ready> ' LC_ALL=C.UTF-8 sh -i";
@@ -94,11 +98,18 @@ impl Screen {
     /// Starts the suite with variables and flags; the shell says how it ended.
     fn start(&self, variables: &str, flags: &str) {
         let program = assert_cmd::cargo::cargo_bin("evalwave");
-        self.suite
-            .write("evalwave.sh", &format!("exec {} \"$@\"\n", program.display()));
+        let script = format!("exec {} \"$@\"\n", program.display());
+        self.suite.write("evalwave.sh", &script);
+        self.starts.set(self.starts.get() + 1);
+        let number = self.starts.get();
         self.type_line(&format!(
-            "{variables} sh evalwave.sh run -o out {flags}; echo \"ended $?.\""
+            "{variables} sh evalwave.sh run -o out {flags}; echo \"run {number} ended: $?.\""
         ));
+    }
+
+    /// Waits for the end of what was started last.
+    fn wait_for_exit(&self, code: u32) {
+        self.wait_for(&format!("run {} ended: {code}.", self.starts.get()));
     }
 
     fn open(&self, gate: &str) {
@@ -154,7 +165,7 @@ fn the_view_is_drawn_anew_follows_the_terminals_size_and_leaves_only_the_summary
     screen.tmux(&["resize-window", "-x", "120", "-y", "40"]);
     screen.wait_for("4/12 attempts · 4 passed · 8 running · ");
     screen.open("others");
-    screen.wait_for("ended 3.");
+    screen.wait_for_exit(3);
     let everything = screen.everything();
     for part in VIEW {
         assert!(!everything.contains(part), "`{part}` is left:\n{everything}");
@@ -178,7 +189,7 @@ fn an_interrupt_ends_the_view_and_is_answered() {
     screen.open("first");
     screen.wait_for("4/12 attempts");
     screen.tmux(&["send-keys", "C-c"]);
-    screen.wait_for("ended 130.");
+    screen.wait_for_exit(130);
     let everything = screen.everything();
     for part in VIEW.into_iter().chain(["^C"]) {
         assert!(!everything.contains(part), "`{part}` is left:\n{everything}");
@@ -222,14 +233,14 @@ fn colour_is_for_those_who_want_it() {
     screen.wait_for("4/12 attempts");
     assert!(colored(&screen));
     screen.open("others");
-    screen.wait_for("ended 3.");
+    screen.wait_for_exit(3);
     fs_err::remove_file(screen.suite.path().join("others")).unwrap();
     screen.type_line("clear");
     screen.start("NO_COLOR=1", "--overwrite");
     screen.wait_for("4/12 attempts");
     assert!(!colored(&screen));
     screen.open("others");
-    screen.wait_for("ended 3.");
+    screen.wait_for_exit(3);
     assert!(!colored(&screen));
 }
 
@@ -241,10 +252,10 @@ fn in_ci_and_on_a_dumb_terminal_there_are_lines_and_no_view() {
     screen.open("first");
     screen.open("others");
     for variables in ["CI=true", "TERM=dumb"] {
-        screen.type_line("clear");
         screen.start(variables, "--overwrite");
-        screen.wait_for("ended 3.");
-        let everything = screen.tmux(&["capture-pane", "-p"]);
+        screen.wait_for_exit(3);
+        let everything = screen.everything();
+        let (_, everything) = everything.rsplit_once(variables).unwrap();
         assert_eq!(everything.matches("/12 passed    ").count(), 4, "{everything}");
         assert!(!everything.contains("so far"), "{everything}");
     }
@@ -258,7 +269,7 @@ fn a_terminal_without_utf_8_is_given_ascii() {
     let view = screen.wait_for("4/12 attempts");
     assert!(view.is_ascii(), "{view}");
     screen.open("others");
-    screen.wait_for("ended 3.");
+    screen.wait_for_exit(3);
     let everything = screen.everything();
     assert!(everything.is_ascii(), "{everything}");
 }

@@ -23,10 +23,7 @@ pub(in crate::report::view) fn experiments(summary: &Summary) -> Option<Section>
     let row = |(name, pairs): &(&str, Vec<&PairSummary>)| {
         let with = |verdict| pairs.iter().filter(|pair| pair.verdict == verdict).count();
         let passed = with(Verdict::Pass);
-        let mut row = vec![
-            Line::name(name),
-            fraction(passed, passed + with(Verdict::Fail)),
-        ];
+        let mut row = vec![Line::name(name), fraction(passed, passed + with(Verdict::Fail))];
         if of_attempts {
             let sum = |of: fn(&PairSummary) -> u32| pairs.iter().map(|pair| of(pair) as usize).sum();
             row.push(fraction(
