@@ -13,7 +13,7 @@ use crate::report::plain;
 pub(super) enum Detail {
     /// Nothing.
     Nothing,
-    /// What went wrong without being the agent's.
+    /// What went wrong without being the agent's, and what is prepared before anything starts.
     Trouble,
     /// How each attempt ended too.
     Endings,
@@ -46,6 +46,9 @@ pub(super) fn line(standing: &Standing, event: &Event, detail: Detail) -> Option
                 "try {try_number} of {attempt} {}: {message}; trying again",
                 error.class
             )))
+        }
+        Event::Preparing { line } if detail >= Detail::Trouble => {
+            Some(format!("{}{}", standing.name, plain(line)))
         }
         Event::AttemptEnded { pair, record, .. } => {
             let wanted = match record.outcome {

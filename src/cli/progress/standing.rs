@@ -109,7 +109,12 @@ impl Standing {
         match event {
             Event::RunStarted { .. } => self.begun = Some(now),
             Event::RunEnded { .. } => self.over = true,
-            Event::SandboxNamed { .. } | Event::PairEnded { .. } => {}
+            Event::SandboxesAt { .. }
+            | Event::SandboxNamed { .. }
+            | Event::SandboxCreated { .. }
+            | Event::SandboxGone { .. }
+            | Event::Preparing { .. }
+            | Event::PairEnded { .. } => {}
             Event::AttemptStarted {
                 attempt, try_number, ..
             } => {

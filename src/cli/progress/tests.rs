@@ -384,6 +384,11 @@ fn a_line_says_how_an_attempt_ended_and_only_as_much_as_is_wanted() {
     );
     assert_eq!(told(&second, Detail::Endings), None);
     assert_eq!(told(&errored, Detail::Nothing), None);
+    let line = "building\u{1b}[2J the image".to_owned();
+    assert_eq!(
+        told(&Event::Preparing { line }, Detail::Trouble).unwrap(),
+        "building the image"
+    );
 }
 
 #[tokio::test(start_paused = true)]
