@@ -13,6 +13,7 @@ mod context;
 mod engine;
 mod execution;
 mod job;
+mod manual;
 mod measure;
 mod output;
 mod past;
@@ -22,6 +23,7 @@ mod recorder;
 mod render;
 mod run;
 mod schema;
+mod screen;
 mod sources;
 
 use std::io::Write as _;
@@ -72,9 +74,12 @@ pub fn run() -> ExitCode {
             };
         }
     };
-    let done = Context::of_process()
-        .map_err(Failure::from)
-        .and_then(|context| dispatch(arguments, &context));
+    let done = Context::of_process().map_err(Failure::from).and_then(|context| {
+        if context.stderr_in_ascii() {
+            screen::spell_in_ascii();
+        }
+        dispatch(arguments, &context)
+    });
     match done {
         Ok(exit) => exit,
         Err(failure) => {
@@ -95,6 +100,8 @@ fn dispatch(arguments: Arguments, context: &Context) -> Result<ExitCode, Failure
         Subcommand::Comment(arguments) => action::comment(&arguments.directory, context),
         Subcommand::Cleanup(arguments) => cleanup::cleanup(arguments.directory.as_deref(), context),
         Subcommand::Schema(arguments) => schema::schema(&arguments),
+        Subcommand::Completions(arguments) => manual::completions(&arguments),
+        Subcommand::Man(arguments) => manual::man(&arguments),
     }
 }
 
@@ -135,6 +142,5 @@ fn keep(directory: &RunDir, summary: &Summary) -> Result<bool, Failure> {
 /// Tells something besides the result. Nothing in it commands a terminal or the runner of a workflow.
 fn tell(text: &str) {
     let lines = text.lines().map(|line| log::line(&report::plain(line)) + "\n");
-    // Nobody is left to tell where standard error is gone.
-    let _ = std::io::stderr().write_all(lines.collect::<String>().as_bytes());
+    screen::write(&lines.collect::<String>());
 }

@@ -11,7 +11,7 @@ mod terminal;
 mod view;
 mod words;
 
-pub use escape::{code, excerpt, plain};
+pub use escape::{ascii, code, excerpt, plain};
 pub use html::HtmlError;
 pub use words::{duration, points, rate};
 
@@ -31,20 +31,6 @@ pub fn markdown(summary: &Summary, limit: usize) -> String {
 /// A run that goes on as Markdown: how far it is. `limit` as in [`markdown`].
 pub fn running(summary: &Summary, limit: usize) -> String {
     markdown::render(&view::of_running(summary), limit)
-}
-
-/// How far a run is that goes on, in one line.
-pub fn progress(summary: &Summary) -> String {
-    let totals = &summary.totals;
-    let attempts = &totals.attempts;
-    let ended = attempts.planned.saturating_sub(attempts.cancelled);
-    format!(
-        "{ended} of {} attempts have ended: {} passed, {} failed, {} errored",
-        attempts.planned,
-        attempts.passed,
-        attempts.failed + attempts.timed_out,
-        attempts.errored
-    )
 }
 
 /// A run as a page: one HTML file that asks for nothing else.

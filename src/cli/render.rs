@@ -11,7 +11,7 @@ use crate::store::{self, Stored};
 pub(super) fn report(arguments: &ReportArguments, context: &Context) -> Result<ExitCode, Failure> {
     let summary = read(&arguments.directory, context)?;
     print(&match arguments.format {
-        ReportFormat::Text => report::text(&summary, context.color),
+        ReportFormat::Text => context.spelled(report::text(&summary, context.color)),
         ReportFormat::Markdown => report::markdown(&summary, usize::MAX),
         ReportFormat::Html => report::html(&summary)?,
         ReportFormat::Json => json(&summary)?,

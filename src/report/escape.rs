@@ -32,6 +32,27 @@ pub fn plain(text: &str) -> String {
         .collect()
 }
 
+/// The signs that our own words have, spelled in ASCII. What comes from outside stays as it is otherwise.
+pub fn ascii(text: &str) -> String {
+    text.chars()
+        .fold(String::with_capacity(text.len()), |mut text, sign| {
+            match sign {
+                '·' => text.push('|'),
+                '×' => text.push('x'),
+                '→' => text.push_str("->"),
+                '±' => text.push_str("+/-"),
+                '−' | '–' | '—' => text.push('-'),
+                '…' => text.push_str("..."),
+                '≤' => text.push_str("<="),
+                '≥' => text.push_str(">="),
+                '“' | '”' => text.push('"'),
+                '’' => text.push('\''),
+                sign => text.push(sign),
+            }
+            text
+        })
+}
+
 /// The beginning of a text for a terminal.
 pub(super) fn plain_excerpt(text: &str) -> String {
     let text = plain(text);

@@ -114,6 +114,8 @@ pub(super) enum Topic {
     Gates,
     Flips,
     Groups,
+    /// What only a run says that is compared with nothing.
+    Alone,
     Quarantine,
     Attempts,
     Scheduling,
@@ -159,6 +161,9 @@ pub(super) fn of_summary(summary: &Summary) -> View {
         sections.extend(sections::flips(comparison, Some(summary)));
         sections.extend(sections::fewer_passes(comparison));
         sections.extend(sections::groups(comparison));
+    } else {
+        sections.extend(sections::experiments(summary));
+        sections.extend(sections::failed(summary));
     }
     sections.extend(sections::quarantine(summary));
     sections.extend(sections::attempts(summary));

@@ -8,6 +8,7 @@
 
 mod action;
 mod browser;
+mod configuration;
 mod docs;
 mod github;
 mod hostile;
@@ -15,11 +16,13 @@ mod judged;
 mod layers;
 #[cfg(target_os = "linux")]
 mod local;
+mod manual;
 mod run;
 mod scheduling;
 mod schemas;
 mod sources;
 mod statistics;
 mod support;
+mod terminal;
 mod traces;
 mod usage;
