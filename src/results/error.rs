@@ -49,6 +49,9 @@ pub enum Problem {
     /// It is not JSON, or not of the expected shape.
     #[error(transparent)]
     Json(#[from] BadJson),
+    /// It is a harness's file that cannot be read.
+    #[error(transparent)]
+    Harness(#[from] super::harness::ReadError),
     /// The same, in a row of an array.
     #[error("row {row}: {problem}")]
     Row {
@@ -62,7 +65,8 @@ pub enum Problem {
     NotResults(String),
     /// It is an object that does not say what it is.
     #[error(
-        "it is a JSON object without `schema`: expected an array of rows, or a `summary.json` of evalwave"
+        "it is a JSON object without `schema`: expected an array of rows, a `summary.json` of evalwave, an inspect_ai log, \
+         or promptfoo's output"
     )]
     NoSchema,
     /// It is a document of ours of another kind or a newer version.

@@ -71,8 +71,9 @@ impl Job {
         let from = self.run_dir.join(attempt.path());
         let file: AttemptFile = read_json(&from.join(ATTEMPT_FILE))?;
         let result = from.join(RESULT_FILE);
+        let harness_file = file.details.harness_file.as_deref();
         // A command that was killed may have left anything there.
-        let document = match result.is_file() {
+        let document = match harness_file.is_none() && result.is_file() {
             true => String::from_utf8(fs::read(&result)?).ok(),
             false => None,
         };
@@ -97,6 +98,14 @@ impl Job {
         }
         if let Some(parent) = target.parent() {
             fs::create_dir_all(parent)?;
+        }
+        if let Some(name) = harness_file.filter(|name| !name.contains(['/', '\\'])) {
+            // What the harness wrote lies beside the document that stands for it.
+            let ending = Utf8Path::new(name).extension().unwrap_or_default();
+            fs::copy(
+                from.join(name),
+                target.with_extension(format!("harness.{ending}")),
+            )?;
         }
         write_atomically(&target, document.as_bytes())
     }

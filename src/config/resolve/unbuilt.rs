@@ -3,7 +3,6 @@
 use super::Mode;
 use crate::config::error::{ConfigError, Origin};
 use crate::config::file::File;
-use crate::config::file::attempt::ResultFormat;
 use crate::config::file::sandbox::{Kind, Sandbox};
 use crate::config::problem::KeyPath;
 use crate::config::settings::{self, Given, Setting};
@@ -41,11 +40,6 @@ pub(super) fn refuse(asked: &Asked<'_>) -> Result<(), ConfigError> {
     for setting in [&settings::SNAPSHOT_ID, &settings::REVISION] {
         refuse_given(given, setting)?;
     }
-    if let Some(format) = file.attempt.format
-        && let Some(name) = format_to_come(format)
-    {
-        return key("attempt.format", Some(name));
-    }
     if file.limits.as_ref().is_some_and(|limits| !limits.0.is_empty()) {
         return key("limits", None);
     }
@@ -58,19 +52,6 @@ pub(super) fn refuse(asked: &Asked<'_>) -> Result<(), ConfigError> {
         }
     }
     Ok(())
-}
-
-fn format_to_come(format: ResultFormat) -> Option<&'static str> {
-    match format {
-        ResultFormat::Auto | ResultFormat::Evals | ResultFormat::ExitCode => None,
-        ResultFormat::Junit => Some("junit"),
-        ResultFormat::AgentEval => Some("agent-eval"),
-        ResultFormat::Inspect => Some("inspect"),
-        ResultFormat::Harbor => Some("harbor"),
-        ResultFormat::Promptfoo => Some("promptfoo"),
-        ResultFormat::Jsonl => Some("jsonl"),
-        ResultFormat::Json => Some("json"),
-    }
 }
 
 fn refuse_given(given: &Given, setting: &Setting) -> Result<(), ConfigError> {
