@@ -36,6 +36,9 @@ use context::Context;
 
 /// The report beside the summary.
 const REPORT_FILE: &str = "report.md";
+/// The same for what reads test reports.
+const JUNIT_FILE: &str = "junit.xml";
+const CTRF_FILE: &str = "ctrf.json";
 
 /// A command that could not be done.
 #[derive(Debug)]
@@ -117,6 +120,8 @@ fn keep(directory: &RunDir, summary: &Summary) -> Result<bool, Failure> {
     let documents = [
         (SUMMARY_FILE, json(summary)?),
         (REPORT_FILE, report::markdown(summary, usize::MAX)),
+        (JUNIT_FILE, report::junit(summary)),
+        (CTRF_FILE, report::ctrf(summary)?),
     ];
     for (name, text) in documents {
         if let Err(error) = directory.write(name, &text) {

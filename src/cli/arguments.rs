@@ -215,6 +215,25 @@ pub(super) struct CalibrateArguments {
     pub(super) format: TextOrJson,
 }
 
+/// How a run is rendered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ReportFormat {
+    /// For a terminal.
+    Text,
+    /// For a comment or a file.
+    Markdown,
+    /// JUnit XML, a test case for each pair.
+    Junit,
+    /// Common Test Report Format, a test for each pair.
+    Ctrf,
+    /// The summary.
+    Json,
+    /// The array of result rows that publishing steps read.
+    Results,
+    /// JSON Lines, a line for each attempt.
+    Jsonl,
+}
+
 #[derive(Debug, Args)]
 pub(super) struct ReportArguments {
     /// The run directory
@@ -222,7 +241,10 @@ pub(super) struct ReportArguments {
     pub(super) directory: Utf8PathBuf,
     /// How to render it
     #[arg(long, value_enum, default_value = "text")]
-    pub(super) format: ComparisonFormat,
+    pub(super) format: ReportFormat,
+    /// With `--format results`: the rows to graft this run's into, `-` for standard input
+    #[arg(long, value_name = "FILE|-")]
+    pub(super) merge: Option<String>,
 }
 
 #[derive(Debug, Args)]

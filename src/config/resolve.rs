@@ -54,7 +54,7 @@ pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<C
     }
 
     unbuilt::refuse(&unbuilt::Asked {
-                sandbox: sandbox.as_ref(),
+        sandbox: sandbox.as_ref(),
         kind,
         origin,
         given,

@@ -7,7 +7,7 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::ReadError;
-use super::value::{amount, known, shown};
+use super::value::{add, amount, known, shown};
 use crate::model::{Check, Reading, ReadingVerdict, Usage};
 use crate::results::json::{self, BadJson};
 
@@ -80,19 +80,28 @@ fn checks(checks: Option<&Value>) -> Vec<Check> {
         .collect()
 }
 
+/// Tokens and cost; a list has an entry for each model.
 fn usage(document: &Map<String, Value>) -> Option<Usage> {
-    let usage = document.get("usage").unwrap_or(&Value::Null);
-    let tokens = |names: &[&str]| names.iter().find_map(|name| usage[*name].as_u64());
+    let of_models = match document.get("usage") {
+        Some(Value::Array(models)) => models.iter().map(one_usage).fold(Usage::default(), add),
+        Some(usage) => one_usage(usage),
+        None => Usage::default(),
+    };
     // Some harnesses report the cost beside the tokens, not with them.
-    let cost = COST
-        .iter()
-        .find_map(|name| amount(&usage[*name]).or_else(|| amount(document.get(*name)?)));
-    let usage = Usage {
+    let beside = || COST.iter().find_map(|name| amount(document.get(*name)?));
+    known(Usage {
+        cost_usd: of_models.cost_usd.or_else(beside),
+        ..of_models
+    })
+}
+
+fn one_usage(usage: &Value) -> Usage {
+    let tokens = |names: &[&str]| names.iter().find_map(|name| usage[*name].as_u64());
+    Usage {
         input_tokens: tokens(&INPUT_TOKENS),
         output_tokens: tokens(&OUTPUT_TOKENS),
-        cost_usd: cost,
-    };
-    known(usage)
+        cost_usd: COST.iter().find_map(|name| amount(&usage[*name])),
+    }
 }
 
 fn error(error: Option<&Value>) -> Option<String> {
