@@ -10,6 +10,7 @@ mod conclude;
 mod confirm;
 mod context;
 mod execution;
+mod init;
 mod job;
 mod measure;
 mod output;
@@ -93,6 +94,7 @@ fn dispatch(arguments: Arguments, context: &Context) -> Result<ExitCode, Failure
         Subcommand::Action => Ok(action::action(context)),
         Subcommand::Comment(arguments) => action::comment(&arguments.directory, context),
         Subcommand::Cleanup(arguments) => action::cleanup(&arguments.directory, context),
+        Subcommand::Init(arguments) => init::init(&arguments, context),
         Subcommand::Schema(arguments) => schema::schema(&arguments),
     }
 }

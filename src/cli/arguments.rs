@@ -35,6 +35,8 @@ pub(super) enum Subcommand {
     Comment(DirectoryArguments),
     /// Finish what a run that died has left behind: its comment
     Cleanup(DirectoryArguments),
+    /// Look at the repository, write a first evalwave.yml and workflow, and show the plan
+    Init(InitArguments),
     /// Print the JSON Schema of a document
     Schema(SchemaArguments),
 }
@@ -252,6 +254,16 @@ pub(super) struct DirectoryArguments {
     /// The run directory
     #[arg(value_name = "DIR")]
     pub(super) directory: Utf8PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct InitArguments {
+    /// Take this preset, whatever the repository looks like
+    #[arg(long, value_name = "NAME")]
+    pub(super) preset: Option<String>,
+    /// Run only on pull requests with this label
+    #[arg(long, value_name = "LABEL")]
+    pub(super) label: Option<String>,
 }
 
 /// A document with a schema.

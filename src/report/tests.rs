@@ -1,4 +1,5 @@
-mod fixtures;
+pub(super) mod fixtures;
+mod formats;
 
 use proptest::prelude::*;
 

@@ -11,7 +11,7 @@ use crate::model::{
     Phase, Policy, RunFacts, Selection, SelectionKind, Strategy, Summary, Totals, Verdict,
 };
 
-pub(super) fn attempt(index: u32, outcome: Outcome, seconds: f64) -> AttemptRecord {
+pub(in crate::report) fn attempt(index: u32, outcome: Outcome, seconds: f64) -> AttemptRecord {
     AttemptRecord {
         outcome,
         reason: None,
@@ -25,7 +25,7 @@ pub(super) fn attempt(index: u32, outcome: Outcome, seconds: f64) -> AttemptReco
     }
 }
 
-pub(super) fn errored(index: u32, class: ErrorClass, message: &str) -> AttemptRecord {
+pub(in crate::report) fn errored(index: u32, class: ErrorClass, message: &str) -> AttemptRecord {
     AttemptRecord {
         error: Some(AttemptError {
             class,
@@ -38,7 +38,7 @@ pub(super) fn errored(index: u32, class: ErrorClass, message: &str) -> AttemptRe
     }
 }
 
-pub(super) fn pair(experiment: &str, eval: &str, attempts: Vec<AttemptRecord>) -> PairSummary {
+pub(in crate::report) fn pair(experiment: &str, eval: &str, attempts: Vec<AttemptRecord>) -> PairSummary {
     let count = |wanted: fn(Outcome) -> bool| {
         attempts.iter().filter(|attempt| wanted(attempt.outcome)).count() as u32
     };
@@ -64,7 +64,7 @@ pub(super) fn pair(experiment: &str, eval: &str, attempts: Vec<AttemptRecord>) -
     }
 }
 
-pub(super) fn run_of(pairs: Vec<PairSummary>) -> Summary {
+pub(in crate::report) fn run_of(pairs: Vec<PairSummary>) -> Summary {
     let verdicts = |verdict| pairs.iter().filter(|pair| pair.verdict == verdict).count();
     let attempts = || pairs.iter().flat_map(|pair| &pair.attempts);
     let outcomes = |outcome| attempts().filter(|attempt| attempt.outcome == outcome).count();
