@@ -22,11 +22,18 @@ pub(super) fn init(arguments: &InitArguments, context: &Context) -> Result<ExitC
     let root = &context.current_dir;
     let preset = choose(given(arguments.preset.as_deref()), root)?;
     let label = given(arguments.label.as_deref()).map(check_label).transpose()?;
-    match CONFIGS.iter().find(|path| root.join(path).exists()) {
-        Some(there) => tell(&format!("`{there}` is there already and stays as it is")),
-        None => write(root, CONFIGS[0], &preset.config())?,
-    }
-    write(root, WORKFLOW, &preset.workflow(label))?;
+    let config = match CONFIGS.iter().find(|path| root.join(path).exists()) {
+        Some(there) => {
+            tell(&format!("`{there}` is there already and stays as it is"));
+            fs_err::read_to_string(root.join(there))?
+        }
+        None => {
+            let config = preset.config();
+            write(root, CONFIGS[0], &config)?;
+            config
+        }
+    };
+    write(root, WORKFLOW, &preset::workflow(&config, label))?;
     tell("next: put the owner of the action into the workflow, set its secrets, and look at the plan:");
     let plan_arguments = PlanArguments {
         selection: SelectionArguments::default(),

@@ -30,10 +30,10 @@ pub(super) fn render(summary: &Summary) -> String {
 
 fn case(pair: &PairSummary) -> TestCase {
     let mut unsuccessful = pair.attempts.iter().filter(|attempt| kind(attempt).is_some());
-    let graded = format!(
-        "{} of {} attempts passed",
-        pair.passed_attempts, pair.graded_attempts
-    );
+    let graded = match pair.graded_attempts {
+        0 => "no attempt gave a result".to_owned(),
+        graded => format!("{} of {graded} attempts passed", pair.passed_attempts),
+    };
     let status = match pair.verdict {
         Verdict::Pass => {
             let mut status = TestCaseStatus::success();

@@ -8,12 +8,14 @@
 
 mod action;
 mod docs;
+mod formats;
 mod github;
 mod hostile;
 mod judged;
 mod layers;
 #[cfg(target_os = "linux")]
 mod local;
+mod presets;
 mod run;
 mod scheduling;
 mod schemas;

@@ -88,35 +88,37 @@ impl Preset {
             _ => self.text.to_owned(),
         }
     }
+}
 
-    /// The workflow, with the configuration's secrets; with `label`, only for pull requests that have it.
-    pub(super) fn workflow(&self, label: Option<&str>) -> String {
-        let mut text = WORKFLOW.to_owned();
-        let source = Source {
-            name: self.name,
-            bytes: self.text.as_bytes(),
-        };
-        let config = config::load(Some(&source), &Given::default()).expect("every preset is a configuration");
-        if !config.attempt.secrets.is_empty() {
-            text.push_str("        env:\n");
-            for secret in &config.attempt.secrets {
-                let name = &secret.name;
-                text.push_str(&format!("          {name}: ${{{{ secrets.{name} }}}}\n"));
-            }
+/// The workflow, with the secrets of a configuration; with `label`, only for pull requests that have it.
+pub(super) fn workflow(config: &str, label: Option<&str>) -> String {
+    let mut text = WORKFLOW.to_owned();
+    let source = Source {
+        name: "evalwave.yml",
+        bytes: config.as_bytes(),
+    };
+    // What is wrong with the user's own file, the plan says.
+    let secrets = config::load(Some(&source), &Given::default()).map(|config| config.attempt.secrets);
+    let secrets = secrets.unwrap_or_default();
+    if !secrets.is_empty() {
+        text.push_str("        env:\n");
+        for secret in &secrets {
+            let name = &secret.name;
+            text.push_str(&format!("          {name}: ${{{{ secrets.{name} }}}}\n"));
         }
-        let Some(label) = label else { return text };
-        let condition = CONDITION.replace("LABEL", label);
-        // A label that has nothing to do with it must not stop a run that goes on.
-        text.replace("synchronize]", "synchronize, labeled]")
-            .replace(
-                "github.event_name == 'pull_request' }}",
-                "github.event_name == 'pull_request' && github.event.action != 'labeled' }}",
-            )
-            .replace(
-                "    name: evals\n    runs-on",
-                &format!("    name: evals\n{condition}    runs-on"),
-            )
     }
+    let Some(label) = label else { return text };
+    let condition = CONDITION.replace("LABEL", label);
+    // A label that has nothing to do with it must not stop a run that goes on.
+    text.replace("synchronize]", "synchronize, labeled]")
+        .replace(
+            "github.event_name == 'pull_request' }}",
+            "github.event_name == 'pull_request' && github.event.action != 'labeled' }}",
+        )
+        .replace(
+            "    name: evals\n    runs-on",
+            &format!("    name: evals\n{condition}    runs-on"),
+        )
 }
 
 /// Whether a directory's name can stand in a configuration as it is, in a glob and in a command.

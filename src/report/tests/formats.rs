@@ -58,7 +58,7 @@ fn junit_has_a_case_for_each_pair_and_tells_failures_from_errors() {
                 </flakyFailure>
             </testcase>
             <testcase name="throttled" classname="opus" time="1.000">
-                <error message="0 of 0 attempts passed; the first throttled: HTTP 429" type="throttled">throttled: HTTP 429</error>
+                <error message="no attempt gave a result; the first throttled: HTTP 429" type="throttled">throttled: HTTP 429</error>
             </testcase>
             <testcase name="lost" classname="opus" time="3.250">
                 <failure message="0 of 1 attempts passed, 2 planned, so that it is not firm; the first failed: the page loads">failed: the page loads</failure>
