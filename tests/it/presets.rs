@@ -602,3 +602,49 @@ fn the_supabase_preset_of_runs_publishes_a_file_a_run_and_only_complete_sets() {
     "worse" 2 false "opus/worse/run-2/result.json"
     "#);
 }
+
+/// Both layouts, against the publishing step itself, byte for byte.
+#[test]
+fn merged_rows_are_what_the_publishing_step_of_supabase_evals_makes() {
+    let Ok(node) = std::env::var("EVALWAVE_TEST_NODE") else {
+        eprintln!("skipped: EVALWAVE_TEST_NODE names no node");
+        return;
+    };
+    let asked = [
+        ("opus-5.4-mini", "b"),
+        ("opus-5", "b"),
+        ("opus-5", "a-2"),
+        ("opus-5", "a.1"),
+        ("opus_5", "lost"),
+    ];
+    for preset in ["supabase-evals", "supabase-evals-runs"] {
+        let project = project_of(preset);
+        project.suite.write("outcomes/opus-5/b", "fp");
+        project.suite.write("outcomes/opus-5/a-2", "ff");
+        project.suite.write("outcomes/opus_5/lost", "ee");
+        project.ev(&["init"]).code(0);
+        let pairs = four_keys(&asked);
+        project.suite.write("pairs.json", &pairs);
+        project
+            .ev(&["run", "-o", "out", "--pairs", "pairs.json", "--parallel-attempts"])
+            .code(3);
+        let before = json!([
+            { "experiment": "zeta", "eval": "b", "passed": true, "attempts": 1 },
+            { "experiment": "opus-5", "eval": "b", "passed": true, "attempts": 1, "sourcePath": "old" },
+            { "experiment": "opus_5", "eval": "lost", "passed": true, "attempts": 1 },
+            { "experiment": "opus-5", "eval": "other", "passed": true, "attempts": 1 },
+        ]);
+        let before = serde_json::to_string_pretty(&before).unwrap();
+        project.suite.write("rows.json", &before);
+        let ours = project
+            .ev(&["report", "out", "--format", "results", "--merge", "rows.json"])
+            .code(0);
+        let theirs = assert_cmd::Command::new(&node)
+            .arg(repository().join("tests/oracles/export.mjs"))
+            .args(["out", "rows.json", "pairs.json"])
+            .current_dir(project.suite.path())
+            .assert()
+            .success();
+        assert_eq!(stdout(&ours), stdout(&theirs), "{preset}");
+    }
+}
