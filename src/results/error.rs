@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use super::harness::ReadError;
 use super::json::BadJson;
 use crate::model::InvalidId;
 use crate::model::summary::SUMMARY_SCHEMA;
@@ -51,7 +52,7 @@ pub enum Problem {
     Json(#[from] BadJson),
     /// It is a harness's file that cannot be read.
     #[error(transparent)]
-    Harness(#[from] super::harness::ReadError),
+    Harness(Box<ReadError>),
     /// The same, in a row of an array.
     #[error("row {row}: {problem}")]
     Row {
@@ -182,6 +183,12 @@ impl Problem {
 
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         std::error::Error::source(self)
+    }
+}
+
+impl From<ReadError> for Problem {
+    fn from(error: ReadError) -> Self {
+        Self::Harness(Box::new(error))
     }
 }
 

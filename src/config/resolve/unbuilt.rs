@@ -1,37 +1,14 @@
 //! What can be written and is understood, but whose machinery does not exist yet: one plain answer, before anything runs.
 
-use crate::config::error::{ConfigError, Origin};
-use crate::config::file::sandbox::{Kind, Sandbox};
-use crate::config::problem::KeyPath;
-use crate::config::settings::{self, Given, Setting};
-
-/// What was asked for.
-pub(super) struct Asked<'a> {
-    pub(super) sandbox: Option<&'a Sandbox>,
-    /// The kind that was given outside the file.
-    pub(super) kind: Option<Kind>,
-    pub(super) origin: Origin<'a>,
-    pub(super) given: &'a Given,
-}
+use crate::config::error::ConfigError;
+use crate::config::settings::{self, Given};
 
 /// Refuses the first thing that is not built in yet.
-pub(super) fn refuse(asked: &Asked<'_>) -> Result<(), ConfigError> {
-    let Asked { origin, given, .. } = asked;
-    let key = |dotted: &str, value: Option<&str>| Err(origin.not_built_in(&KeyPath::of(dotted), value));
-
-    match (asked.kind, asked.sandbox) {
-        (Some(kind), _) if kind != Kind::Local => refuse_given(given, &settings::SANDBOX)?,
-        (None, Some(Sandbox::Other(kind))) => return key("sandbox.kind", Some(kind.name())),
-        _ => {}
-    }
+pub(super) fn refuse(given: &Given) -> Result<(), ConfigError> {
     for setting in [&settings::SNAPSHOT_ID, &settings::REVISION] {
-        refuse_given(given, setting)?;
+        if let Some(found) = given.find(setting) {
+            return Err(found.not_built_in());
+        }
     }
     Ok(())
-}
-
-fn refuse_given(given: &Given, setting: &Setting) -> Result<(), ConfigError> {
-    given
-        .find(setting)
-        .map_or(Ok(()), |found| Err(found.not_built_in()))
 }

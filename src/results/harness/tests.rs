@@ -313,6 +313,37 @@ fn a_result_that_is_cut_off_is_none() {
 }
 
 #[test]
+fn junit_as_other_tools_write_it_is_read() {
+    let told = |text: &str| told(&only(&Format::Junit, text.as_bytes()));
+    let lines = [
+        // Nothing that a document type declares is ever put in its place.
+        told(
+            r#"<!DOCTYPE a [<!ENTITY e "eeee"><!ENTITY f "&e;&e;&e;">]>
+               <testsuite><testcase name="&f;" classname="c"><failure>&f; &lt;&#65;</failure></testcase></testsuite>"#,
+        ),
+        // Surefire: made good by a later run, and failed again.
+        told(
+            r#"<testsuite time="1.5"><testcase name="a"><flakyFailure message="m"/></testcase></testsuite>"#,
+        ),
+        told(r#"<testsuite><testcase name="a"><failure/><rerunFailure/></testcase></testsuite>"#),
+        // Suites in suites, and one that did not come to its cases.
+        told(
+            r#"<testsuites><testsuite time="2"><testsuite time="2"><testcase name="a"/></testsuite></testsuite></testsuites>"#,
+        ),
+        told(r#"<testsuites><testsuite><error message="no such module"/></testsuite></testsuites>"#),
+        told("<testsuites/>"),
+        told(
+            r#"<testsuite><testcase name="a"><failure><![CDATA[<x>]]></failure><error message="e"/></testcase></testsuite>"#,
+        ),
+    ];
+    insta::assert_snapshot!(lines.join("\n"), @"");
+    assert_eq!(
+        problem(Format::Junit, b"<html></html>"),
+        "it is no result of format `junit`: it begins with `<html>`: expected `<testsuites>` or `<testsuite>`"
+    );
+}
+
+#[test]
 fn a_grade_is_where_it_is_said_to_be() {
     let at = |passed: Option<&str>, score: Option<&str>, threshold| Grade {
         passed: passed.map(str::to_owned),
