@@ -12,6 +12,7 @@ mod confirm;
 mod context;
 mod engine;
 mod execution;
+mod init;
 mod job;
 mod manual;
 mod measure;
@@ -42,6 +43,9 @@ use context::Context;
 const REPORT_FILE: &str = "report.md";
 /// The page beside it.
 const PAGE_FILE: &str = "report.html";
+/// The same for what reads test reports.
+const JUNIT_FILE: &str = "junit.xml";
+const CTRF_FILE: &str = "ctrf.json";
 
 /// A command that could not be done.
 #[derive(Debug)]
@@ -99,6 +103,7 @@ fn dispatch(arguments: Arguments, context: &Context) -> Result<ExitCode, Failure
         Subcommand::Action => Ok(action::action(context)),
         Subcommand::Comment(arguments) => action::comment(&arguments.directory, context),
         Subcommand::Cleanup(arguments) => cleanup::cleanup(arguments.directory.as_deref(), context),
+        Subcommand::Init(arguments) => init::init(&arguments, context),
         Subcommand::Schema(arguments) => schema::schema(&arguments),
         Subcommand::Completions(arguments) => manual::completions(&arguments),
         Subcommand::Man(arguments) => manual::man(&arguments),
@@ -129,6 +134,8 @@ fn keep(directory: &RunDir, summary: &Summary) -> Result<bool, Failure> {
         (SUMMARY_FILE, json(summary)?),
         (REPORT_FILE, report::markdown(summary, usize::MAX)),
         (PAGE_FILE, report::html(summary)?),
+        (JUNIT_FILE, report::junit(summary)),
+        (CTRF_FILE, report::ctrf(summary)?),
     ];
     for (name, text) in documents {
         if let Err(error) = directory.write(name, &text) {

@@ -35,6 +35,8 @@ pub(super) enum Subcommand {
     Comment(DirectoryArguments),
     /// Finish what a run that died has left behind: its sandboxes, its comment
     Cleanup(CleanupArguments),
+    /// Look at the repository, write a first evalwave.yml and workflow, and show the plan
+    Init(InitArguments),
     /// Print the JSON Schema of a document
     Schema(SchemaArguments),
     /// Print a script with which a shell completes commands and flags
@@ -243,8 +245,16 @@ pub(super) enum ReportFormat {
     Markdown,
     /// For a browser: one file.
     Html,
-    /// One JSON document.
+    /// JUnit XML, a test case for each pair.
+    Junit,
+    /// Common Test Report Format, a test for each pair.
+    Ctrf,
+    /// The summary.
     Json,
+    /// The array of result rows that publishing steps read.
+    Results,
+    /// JSON Lines, a line for each attempt.
+    Jsonl,
 }
 
 #[derive(Debug, Args)]
@@ -255,6 +265,9 @@ pub(super) struct ReportArguments {
     /// As what to show it
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: ReportFormat,
+    /// With `--format results`: the rows to graft this run's into, `-` for standard input
+    #[arg(long, value_name = "FILE|-")]
+    pub(super) merge: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -269,6 +282,16 @@ pub(super) struct CleanupArguments {
     /// The run directory [default: evalwave-out/latest]
     #[arg(value_name = "DIR")]
     pub(super) directory: Option<Utf8PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct InitArguments {
+    /// Take this preset, whatever the repository looks like
+    #[arg(long, value_name = "NAME")]
+    pub(super) preset: Option<String>,
+    /// Run only on pull requests with this label
+    #[arg(long, value_name = "LABEL")]
+    pub(super) label: Option<String>,
 }
 
 /// A document with a schema.

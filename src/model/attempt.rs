@@ -263,4 +263,6 @@ pub struct AttemptDetails {
     pub confinement: Vec<String>,
     /// What a reader should know: files left out, output cut.
     pub notes: Vec<String>,
+    /// In its directory: the file that its harness left, where that is no document which can stand for the pair.
+    pub harness_file: Option<String>,
 }

@@ -1,4 +1,5 @@
 pub(super) mod fixtures;
+mod formats;
 mod page;
 
 use proptest::prelude::*;

@@ -7,7 +7,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::collect::{self, Collected, ResultFile};
+use super::collect::{self, Collected, Located};
 use super::ending::{TryEnd, indexes};
 use super::failure::{
     failure, past_limit, sandbox_failed, sandbox_gone, store_failed, with_output, within, within_limit,
@@ -62,7 +62,7 @@ impl TryContext {
             Err(course) => {
                 let judgement = judge(&course, &self.job.rules);
                 let each = indexes(&self.job.plan, self.id.index);
-                each.map(|_| (judgement.clone(), None)).collect()
+                each.map(|_| Graded::without_result(judgement.clone())).collect()
             }
         };
         self.end(life, graded)
@@ -239,20 +239,24 @@ impl TryContext {
             notes,
         } = collected;
         life.notes.extend(notes);
-        let missing = std::iter::repeat_with(|| (expected_at.clone(), ResultFile::Missing));
+        let missing = std::iter::repeat_with(|| Located::missing(&expected_at));
         results
             .into_iter()
             .chain(missing)
             .zip(indexes(&self.job.plan, self.id.index))
-            .map(|((path, result), _)| {
+            .map(|(located, _)| {
                 let ran = Ran {
                     end,
-                    result: result.found(),
-                    result_path: &path,
+                    result: located.result.found(),
+                    result_path: &located.path,
                     output_tail: last,
                 };
                 let judgement = judge(&Course::Ran(ran), &self.job.rules);
-                (judgement, result.into_reading())
+                Graded {
+                    judgement,
+                    reading: located.result.into_reading(),
+                    harness_file: located.harness_file,
+                }
             })
             .collect()
     }
@@ -262,14 +266,15 @@ impl TryContext {
         let each = round_seconds(life.started.elapsed().as_secs_f64() / graded.len() as f64);
         let sandbox = life.sandbox.as_ref();
         let confinement = sandbox.map(|sandbox| sandbox.confinement()).unwrap_or_default();
-        let reusable = graded.iter().all(|(judgement, _)| judgement.sandbox_is_usable());
+        let reusable = graded.iter().all(|each| each.judgement.sandbox_is_usable());
         // Where any attempt of the try gave a result, its command is never run again.
-        let retry = graded.iter().all(|(judgement, _)| judgement.retry);
-        let throttled = graded.iter().any(|(judgement, _)| judgement.throttled());
+        let retry = graded.iter().all(|each| each.judgement.retry);
+        let throttled = graded.iter().any(|each| each.judgement.throttled());
         let output = evidence::excerpt(&life.last);
         let ends = graded.into_iter().zip(indexes(&self.job.plan, self.id.index));
-        let records = ends.map(|((judgement, reading), index)| {
-            let (checks, score, usage) = match reading {
+        let records = ends.map(|(graded, index)| {
+            let judgement = graded.judgement;
+            let (checks, score, usage) = match graded.reading {
                 Some(reading) => (reading.checks, reading.score, reading.usage),
                 None => (Vec::new(), None, None),
             };
@@ -301,6 +306,7 @@ impl TryContext {
                 checks,
                 confinement: confinement.clone(),
                 notes: life.notes.clone(),
+                harness_file: graded.harness_file,
             };
             (record, details)
         });
@@ -315,7 +321,21 @@ impl TryContext {
 }
 
 /// A judgement with the reading it rests on.
-type Graded = (Judgement, Option<Box<Reading>>);
+struct Graded {
+    judgement: Judgement,
+    reading: Option<Box<Reading>>,
+    harness_file: Option<String>,
+}
+
+impl Graded {
+    fn without_result(judgement: Judgement) -> Self {
+        Self {
+            judgement,
+            reading: None,
+            harness_file: None,
+        }
+    }
+}
 
 /// What a try has come by so far; outlives the work on it when that is cut off.
 struct Life {

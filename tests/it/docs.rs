@@ -1,11 +1,17 @@
 //! The documentation: its commands run, its output is real, its links lead somewhere.
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::support::{ev, evalwave, git, repository, stdout};
 
 /// Documents with commands to run.
-const DOCUMENTS: [&str; 3] = ["README.md", "CONTRIBUTING.md", "docs/statistics.md"];
+const DOCUMENTS: [&str; 5] = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/statistics.md",
+    "docs/formats.md",
+    "docs/presets.md",
+];
 
 fn read(name: &str) -> String {
     fs_err::read_to_string(repository().join(name)).unwrap()
@@ -73,7 +79,18 @@ fn the_evalwave_commands_of_the_documents_do_what_they_say() {
         let commands = commands.iter().flat_map(|block| block.lines());
         for line in commands.filter_map(|line| line.strip_prefix("cargo run --release -- ")) {
             let arguments = line.split(" #").next().unwrap().trim();
-            let mut command = evalwave(&repository());
+            // What is written goes elsewhere than into this repository.
+            let empty = tempfile::TempDir::new().unwrap();
+            let directory = match arguments.starts_with("init") {
+                true => Utf8PathBuf::try_from(empty.path().to_owned()).unwrap(),
+                false => repository(),
+            };
+            let run = scratch.path().join("run");
+            let arguments = arguments.replace("evalwave-out/latest", run.to_str().unwrap());
+            if arguments.contains("--preset promptfoo") {
+                fs_err::write(directory.join("promptfooconfig.yaml"), "").unwrap();
+            }
+            let mut command = evalwave(&directory);
             command.args(arguments.split_whitespace());
             if arguments.starts_with("run ") {
                 command

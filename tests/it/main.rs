@@ -10,6 +10,7 @@ mod action;
 mod browser;
 mod configuration;
 mod docs;
+mod formats;
 mod github;
 mod hostile;
 mod judged;
@@ -17,6 +18,7 @@ mod layers;
 #[cfg(target_os = "linux")]
 mod local;
 mod manual;
+mod presets;
 mod run;
 mod scheduling;
 mod schemas;
