@@ -44,6 +44,9 @@ pub(super) struct Progress {
     begun: Instant,
     /// Of every run that has been announced.
     standings: Mutex<Vec<Standing>>,
+    /// Held while the view is made and drawn, so that an older one never takes the place of a newer one. Events do not
+    /// wait for it: a terminal may stop whoever writes to it for as long as it likes.
+    drawing: Mutex<()>,
 }
 
 /// Shows one of them.
@@ -74,6 +77,7 @@ impl Progress {
             detail,
             begun: Instant::now(),
             standings: Mutex::default(),
+            drawing: Mutex::default(),
         })
     }
 
@@ -89,12 +93,15 @@ impl Progress {
     async fn draw_again_and_again(&self) {
         let mut tick = tokio::time::interval(REDRAW);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut has_waited = false;
         loop {
             let due = tick.tick().await;
-            // A process that was stopped for a while hears of it by a signal, which comes before the next time.
-            if due.elapsed() < REDRAW {
+            // A process that was stopped hears of it by a signal, which comes before the next time.
+            let is_late = due.elapsed() >= REDRAW;
+            if !is_late || has_waited {
                 self.draw();
             }
+            has_waited = is_late && !has_waited;
         }
     }
 
@@ -119,8 +126,9 @@ impl Progress {
                 color,
                 ellipsis,
             };
-            // Drawn while it is held, so that an older view never takes the place of a newer one.
-            self.with(|standings, now| screen::draw(view(standings, now, canvas)));
+            let _drawing = self.drawing.lock().unwrap_or_else(PoisonError::into_inner);
+            let lines = self.with(|standings, now| view(standings, now, canvas));
+            screen::draw(lines);
         }
     }
 

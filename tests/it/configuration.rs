@@ -37,14 +37,14 @@ same values are in the environment: `EVALWAVE_EXPERIMENT`, `EVALWAVE_EVAL`, `EVA
 | finding | the run fails if |
 | --- | --- |
 | `incomplete` | a pair has no result, for reasons that are not the agent's (exit code 3) |
-| `regression` | a pair flipped PASS→FAIL |
+| `regression` | a pair flipped PASS→FAIL that is not known to be flaky, and with `confirm` did so again |
 | `significant` | pairs pass less often than in the baseline, and that is more than noise |
-| `error` | a pair is errored |
+| `error` | an attempt errored for good, all its tries used |
 | `drop:5pp` | the pass rate is more than so many points under the baseline's |
 | `below:80%` | the pass rate is under it |
-| `not-proven:5pp` | it is not shown that the pass rate dropped by less |
+| `not-proven:5pp` | a drop of so many points is not ruled out, with 95 % confidence |
 | `no-baseline` | there is nothing to compare with |
-| `inconclusive` | the comparison could not have seen a drop of `compare.margin` |
+| `inconclusive` | the comparison is too small to tell |
 | `never` | never: it stands alone |
 
 Each but `incomplete` gives exit code 1. [statistics.md](statistics.md) tells how they are reckoned.

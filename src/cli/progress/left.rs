@@ -20,12 +20,13 @@ pub(super) enum Left {
     Overdue,
 }
 
-/// Estimates it: what runs ends when it is expected to, and what waits takes the place that is free first.
+/// Estimates it: what runs ends when it is expected to, and what waits takes the place that is free first, the longest
+/// first as in a real run.
 pub(super) fn left(standing: &Standing, now: Duration) -> Left {
-    // Longest first would be a guess at the scheduler's mind; the sum is the same, and so is the end, nearly.
-    let Some(work) = work(standing, now) else {
+    let Some(mut work) = work(standing, now) else {
         return Left::Unknown;
     };
+    work.waiting.sort_unstable_by_key(|job| Reverse(*job));
     let places = standing.plan.concurrency.value.max(1);
     let mut free: BinaryHeap<Reverse<Duration>> = work.running.iter().copied().map(Reverse).collect();
     while free.len() > places {

@@ -398,6 +398,7 @@ async fn the_heart_beats_once_a_minute_and_only_for_runs_that_go_on() {
         detail: Detail::Endings,
         begun: tokio::time::Instant::now(),
         standings: Mutex::new(vec![midway()]),
+        drawing: Mutex::default(),
     });
     let said = Mutex::new(Vec::new());
     let say = |line: &str| said.lock().unwrap().push(line.to_owned());
