@@ -242,7 +242,7 @@ mod tests {
         });
         assert_eq!(
             each.collect::<Vec<_>>(),
-            [("one", 4, 2, 2, 1), ("two", 5, 2, 2, 1), ("three", 5, 3, 1, 1)]
+            [("one", 4, 2, 1, 0), ("two", 5, 2, 2, 1), ("three", 5, 3, 1, 1)]
         );
         // What they show one by one.
         let shown: usize = history

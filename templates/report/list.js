@@ -1,5 +1,5 @@
 // The pairs one by one: the flips, or what the filter leaves. Rows come as they are scrolled to.
-const rowsAtOnce = 50;
+const rowsAtOnce = 25;
 const mostPrinted = 500;
 const columns = [
   ["change", (pair) => Object.keys(states).indexOf(pair.state)],

@@ -314,7 +314,7 @@ shown("of five thousand pairs, only what is looked at is made", () => large, asy
   assert.equal(await found(page), "5000 of 5000 pairs");
   assert.ok((await rows(page).count()) <= 300);
   assert.ok((await page.locator("#timeline path").count()) < 30, "ten thousand attempts are a few paths");
-  for (const least of [100, 150]) {
+  for (const least of [50, 75]) {
     await page.locator(".more").scrollIntoViewIfNeeded();
     await page.waitForFunction((least) => document.querySelectorAll("#list tr.pair").length >= least, least);
   }

@@ -148,7 +148,9 @@ fn five_thousand_pairs_that_all_failed_at_length_stay_small() {
         ];
         for attempt in &mut attempts {
             attempt.started_offset = Some(1.5);
-            attempt.checks_failed = vec![format!("check {number} <{}>", "x".repeat(80))];
+            attempt.checks_failed = (0..60)
+                .map(|check| format!("check {check} of {number} <{}>", "x".repeat(80)))
+                .collect();
             attempt.check_notes = vec![format!("{number}{}", "<".repeat(200))];
             attempt.output = Some(format!("{number}{}\n{}", attempt.index, "&".repeat(900)));
         }

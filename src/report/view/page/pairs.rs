@@ -15,8 +15,8 @@ use crate::report::escape::visible;
 
 /// Longest name, in characters.
 const NAME_LENGTH: usize = 200;
-/// Most failed checks of an attempt that are shown.
-const CHECKS: usize = 50;
+/// Failed checks that a page shows in all, if every attempt has as many.
+const CHECKS: usize = 60_000;
 
 /// The pairs of a run.
 #[derive(Serialize)]
@@ -121,13 +121,15 @@ impl Pairs {
         let flips = Flips::of(comparison);
         let mut names = Names::default();
         let mut texts = Texts::new(summary.pairs.len());
+        let attempts: usize = summary.pairs.iter().map(|pair| pair.attempts.len()).sum();
+        let checks = (CHECKS / attempts.max(1)).clamp(8, 50);
         let mut pairs: Vec<Option<PairData>> = summary.pairs.iter().map(|_| None).collect();
         for at in by_weight(summary, &flips) {
             let pair = &summary.pairs[at];
             let lanes = timeline.map(|timeline| timeline.lanes_of(at));
             let attempts = pair.attempts.iter().enumerate().map(|(index, attempt)| {
                 let lane = lanes.and_then(|lanes| *lanes.get(index)?);
-                attempt_data(pair, attempt, lane, &mut texts)
+                attempt_data(pair, attempt, lane, checks, &mut texts)
             });
             let attempts = attempts.collect();
             pairs[at] = Some(pair_data(pair, &flips, attempts));
@@ -238,10 +240,11 @@ fn attempt_data(
     pair: &PairSummary,
     attempt: &AttemptRecord,
     lane: Option<usize>,
+    checks: usize,
     texts: &mut Texts,
 ) -> AttemptData {
     let phases = timeline::phases_of(attempt);
-    let failed = attempt.checks_failed.iter().take(CHECKS).enumerate();
+    let failed = attempt.checks_failed.iter().take(checks).enumerate();
     let failed = failed.map(|(at, name)| {
         let note = attempt.check_notes.get(at).filter(|note| !note.is_empty());
         std::iter::once(name)
@@ -273,7 +276,7 @@ fn attempt_data(
         error: attempt.error.as_ref().map(|found| error(found, texts)),
         checks: attempt.checks,
         failed,
-        more_failed: Some(attempt.checks_failed.len().saturating_sub(CHECKS)).filter(|more| *more > 0),
+        more_failed: Some(attempt.checks_failed.len().saturating_sub(checks)).filter(|more| *more > 0),
         output: attempt.output.as_deref().map(|output| texts.add(output)),
         score: attempt.score,
         tokens: tokens.reduce(u64::saturating_add),
