@@ -336,7 +336,15 @@ fn junit_as_other_tools_write_it_is_read() {
             r#"<testsuite><testcase name="a"><failure><![CDATA[<x>]]></failure><error message="e"/></testcase></testsuite>"#,
         ),
     ];
-    insta::assert_snapshot!(lines.join("\n"), @"");
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    Failed [-c.&f;]
+    Passed [+a] timed
+    Failed [-a]
+    Passed [+a] timed
+    Errored { retry: true } [-the suite itself] ! the suite itself: no such module
+    Errored { retry: false } [] ! there is no test case in it
+    Errored { retry: true } [-a] ! a: e
+    ");
     assert_eq!(
         problem(Format::Junit, b"<html></html>"),
         "it is no result of format `junit`: it begins with `<html>`: expected `<testsuites>` or `<testsuite>`"
