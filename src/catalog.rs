@@ -8,6 +8,7 @@ mod error;
 mod filter;
 mod front_matter;
 mod git;
+mod harness;
 mod label;
 mod path;
 mod walk;
@@ -25,6 +26,7 @@ use entries::Syntax;
 pub use checkout::{BaseRevision, Checkout, base_revision};
 pub use error::{CatalogError, EntryProblem};
 pub use git::{changed_files, commit, is_tracked};
+pub use harness::{Harness, harnesses};
 pub use workspace::workspace_files;
 
 /// Most bytes of pairs that are read from anywhere.

@@ -7,14 +7,15 @@ use sha2::{Digest as _, Sha256};
 use super::client::{Ask, Client, DOWNLOAD_TIMEOUT, TRIES, root};
 use super::error::{Again, GithubError, Problem};
 use super::retry::Refusal;
-use super::zip::{self, BadZip, Limits};
 use super::{Repository, segment};
+use crate::zip::{self, BadZip, Limits};
 
 /// Most bytes of an artifact.
 const MAX_ARTIFACT: usize = 64 * 1024 * 1024;
 
 const LIMITS: Limits = Limits {
     file: 64 * 1024 * 1024,
+    total: 64 * 1024 * 1024,
     entries: 10_000,
     ratio: 200,
 };

@@ -7,24 +7,30 @@
 )]
 
 mod action;
+mod browser;
 #[cfg(unix)]
 mod cleanup;
+mod configuration;
 #[cfg(target_os = "linux")]
 mod contract;
 #[cfg(target_os = "linux")]
 mod docker;
 mod docs;
+mod formats;
 mod github;
 mod hostile;
 mod judged;
 mod layers;
 #[cfg(target_os = "linux")]
 mod local;
+mod manual;
+mod presets;
 mod run;
 mod scheduling;
 mod schemas;
 mod sources;
 mod statistics;
 mod support;
+mod terminal;
 mod traces;
 mod usage;
