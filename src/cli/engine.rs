@@ -3,21 +3,23 @@
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use super::Failure;
 use super::context::Context;
 use crate::config::SandboxConfig;
 use crate::model::Whereabouts;
 use crate::runner::Job;
+use crate::sandbox::docker::{self, DockerBackend, DockerEngine, DockerReaper};
 use crate::sandbox::local::{self, LocalBackend, LocalOptions, LocalReaper};
 use crate::sandbox::{Backend, Capacity, Reaper};
 
 /// What the engine can take at once, as far as that is known before it is spoken to.
-pub(super) fn capacity(config: &SandboxConfig) -> Option<Capacity> {
+pub(super) fn capacity(config: &SandboxConfig, context: &Context) -> Option<Capacity> {
     match config {
         SandboxConfig::Local(local) => Some(local::capacity_here(local)),
-        SandboxConfig::Docker(_) | SandboxConfig::Vercel(_) | SandboxConfig::Command(_) => None,
+        SandboxConfig::Docker(config) => Some(docker::capacity(config, &docker_engine(context))),
+        SandboxConfig::Vercel(_) | SandboxConfig::Command(_) => None,
     }
 }
 
@@ -40,15 +42,41 @@ pub(super) fn backend(
             };
             Ok(Arc::new(LocalBackend::new(local, options, &job.workspace.root)?))
         }
-        SandboxConfig::Docker(_) | SandboxConfig::Vercel(_) | SandboxConfig::Command(_) => {
+        SandboxConfig::Docker(config) => {
+            let engine = docker_engine(context);
+            Ok(Arc::new(DockerBackend::new(config, engine, &job.workspace.root)?))
+        }
+        SandboxConfig::Vercel(_) | SandboxConfig::Command(_) => {
             Err(anyhow!("`sandbox.kind: {}` is not built in yet", config.kind()).into())
         }
     }
 }
 
 /// What deletes the sandboxes of a run that is over.
-pub(super) fn reaper(whereabouts: &Whereabouts, _context: &Context) -> Result<Box<dyn Reaper>, Failure> {
+pub(super) fn reaper(whereabouts: &Whereabouts, context: &Context) -> Result<Box<dyn Reaper>, Failure> {
     match whereabouts {
         Whereabouts::Local { temporary } => Ok(Box::new(LocalReaper::new(temporary))),
+        Whereabouts::Docker { host } => Ok(Box::new(DockerReaper::new(DockerEngine {
+            host: Some(host.clone()),
+            ..docker_engine(context)
+        }))),
+    }
+}
+
+/// The engine that docker's own variables name.
+fn docker_engine(context: &Context) -> DockerEngine {
+    let path = |name: &str| {
+        context
+            .variable(name)
+            .map(|path| context.absolute(Utf8Path::new(path)))
+    };
+    let home = path(if cfg!(windows) { "USERPROFILE" } else { "HOME" });
+    let configuration = path("DOCKER_CONFIG").or_else(|| Some(home?.join(".docker")));
+    DockerEngine {
+        host: context.variable("DOCKER_HOST").map(str::to_owned),
+        tls: context.variable("DOCKER_TLS_VERIFY").is_some(),
+        certificates: path("DOCKER_CERT_PATH").or_else(|| configuration.clone()),
+        configuration,
+        path: context.environment.get("PATH").cloned(),
     }
 }

@@ -12,6 +12,11 @@ pub enum Whereabouts {
         /// The directory of temporary files.
         temporary: Utf8PathBuf,
     },
+    /// In containers.
+    Docker {
+        /// The engine's address.
+        host: String,
+    },
 }
 
 /// A sandbox that may still be there.

@@ -8,7 +8,13 @@
 
 mod action;
 mod browser;
+#[cfg(unix)]
+mod cleanup;
 mod configuration;
+#[cfg(target_os = "linux")]
+mod contract;
+#[cfg(target_os = "linux")]
+mod docker;
 mod docs;
 mod formats;
 mod github;
