@@ -19,12 +19,12 @@ const MARK_VARIABLE: &str = "EVALWAVE_EXEC";
 /// The variable that an engine has handed on where the commands see evalwave's own environment.
 pub(super) const HOST_VARIABLE: &str = "EVALWAVE_HOST";
 
-/// Kills what the command with the mark `m` started: its session, and whatever carries the mark.
+/// Kills what a command started: its session, and whatever carries a mark that begins with `o`.
 const END: &str = r#"end() {
   if [ -s ../command ] && read -r p <../command; then kill -KILL "-$p" "$p" 2>/dev/null; fi
   n=0
   while [ "$n" -lt 50 ]; do
-    f=$(grep -ls "EVALWAVE_EXEC=$m" /proc/[0-9]*/environ 2>/dev/null)
+    f=$(grep -lsF "EVALWAVE_EXEC=$o" /proc/[0-9]*/environ 2>/dev/null)
     [ -n "$f" ] || break
     for e in $f; do e=${e#/proc/}; kill -KILL "${e%/environ}" 2>/dev/null; done
     n=$((n + 1))
@@ -73,8 +73,8 @@ const GONE: &str = r#"gone() {
 pub(super) struct Preamble<'a> {
     /// The mark of its lines, which nothing else prints.
     pub(super) mark: &'a str,
-    /// The mark of a command that was given up and may still run.
-    pub(super) given_up: Option<&'a str>,
+    /// The mark of processes that are to be killed first: those of a command that was given up, or all.
+    pub(super) kill: Option<&'a str>,
     /// Paths in the workspace that are to be deleted first.
     pub(super) delete: &'a [(String, String)],
 }
@@ -98,8 +98,8 @@ impl Preamble<'_> {
             "mkdir -p {DIRECTORY}/workspace {DIRECTORY}/home {DIRECTORY}/tmp && cd {DIRECTORY}/workspace || exit 1\nw=$(pwd -P)"
         );
         text.push_str(END);
-        if let Some(given_up) = self.given_up {
-            let _ = writeln!(text, "m={given_up}; end; m={}", self.mark);
+        if let Some(kill) = self.kill {
+            let _ = writeln!(text, "o={}; end", quoted(kill));
         }
         if !self.delete.is_empty() {
             text.push_str(GONE);
@@ -182,6 +182,8 @@ pub(super) fn list(preamble: &Preamble<'_>, directory: &Utf8Path) -> String {
 /// What a command needs.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
+    /// The mark of its processes.
+    pub(super) processes: &'a str,
     pub(super) line: &'a CommandLine,
     /// Variables, secrets among them. The names are words of the shell.
     pub(super) env: &'a [(String, String)],
@@ -194,9 +196,10 @@ pub(super) struct Run<'a> {
 /// Runs a command: both streams go to standard output, and it dies when standard input is closed.
 pub(super) fn run(preamble: &Preamble<'_>, run: &Run<'_>) -> String {
     let mut text = preamble.text();
-    text.push_str("exec 3<&0 </dev/null\n");
+    let _ = writeln!(text, "o={}\nexec 3<&0 </dev/null", quoted(run.processes));
     text.push_str(&begin("$w"));
-    text.push_str("(\nexec 3<&-\n");
+    // A shell that tells of a killed job shows its text: the name of a function, and no variables.
+    text.push_str("go() {\nexec 3<&-\n");
     text.push_str(CLEAR);
     text.push_str(
         "h=${w%/workspace}; HOME=$h/home; TMPDIR=$h/tmp; LANG=${LANG:-C.UTF-8}\n\
@@ -206,7 +209,7 @@ pub(super) fn run(preamble: &Preamble<'_>, run: &Run<'_>) -> String {
     for (name, value) in run.env {
         let _ = writeln!(text, "export {name}={}", quoted(value));
     }
-    let _ = writeln!(text, "export {MARK_VARIABLE}=\"$m\"");
+    let _ = writeln!(text, "export {MARK_VARIABLE}=\"$o\"");
     let words: Vec<String> = match run.line {
         CommandLine::Shell(line) => vec!["sh".to_owned(), "-c".to_owned(), quoted(line)],
         CommandLine::Argv(argv) => argv.iter().map(|word| quoted(word)).collect(),
@@ -215,13 +218,13 @@ pub(super) fn run(preamble: &Preamble<'_>, run: &Run<'_>) -> String {
     let output = if run.keeps_daemons { ">>../boot.log" } else { ">&1" };
     let _ = write!(
         text,
-        "if command -v setsid >/dev/null 2>&1; then exec setsid {words}; fi\nexec {words}\n) {output} 2>&1 &\n"
+        "if command -v setsid >/dev/null 2>&1; then exec setsid {words}; fi\nexec {words}\n}}\ngo {output} 2>&1 &\n"
     );
     // The process leads a session of its own, which is killed with it.
-    text.push_str("p=$!\necho \"$p\" >../command\n");
+    text.push_str("p=$!\nexec 2>/dev/null\necho \"$p\" >../command\n");
     if run.watched {
         text.push_str(
-            "(exec >/dev/null 2>&1; while read -r x <&3; do :; done; end) &\nq=$!\nexec 3<&-\nwait \"$p\"\nc=$?\nkill \"$q\"\nwait \"$q\" 2>/dev/null\n",
+            "(exec >/dev/null 2>&1; while read -r x <&3; do :; done; end) &\nq=$!\nexec 3<&-\nwait \"$p\"\nc=$?\nkill \"$q\"\nwait \"$q\"\n",
         );
     } else {
         text.push_str("exec 3<&-\nwait \"$p\"\nc=$?\n");
