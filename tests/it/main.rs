@@ -7,6 +7,8 @@
 )]
 
 mod action;
+#[cfg(target_os = "linux")]
+mod contract;
 mod docs;
 mod github;
 mod hostile;
@@ -15,8 +17,10 @@ mod layers;
 #[cfg(target_os = "linux")]
 mod local;
 mod run;
+mod scheduling;
 mod schemas;
 mod sources;
 mod statistics;
 mod support;
+mod traces;
 mod usage;
