@@ -403,14 +403,13 @@ impl CommandSandbox {
         let stored = |error| SandboxError::io(format!("cannot store what `{path}` holds"), error);
         let directory = self.workspace().await?;
         let file = self.engine.private_file(&mark()).map_err(stored)?;
-        let shown = match path.as_str() {
-            "" => ".",
-            path => path,
-        };
+        // Its entries are named from its last component on.
+        let (parent, name) = script::parted(path);
+        let directory = format!("{directory}/{parent}");
         let values = [
             ("dir", directory.as_str()),
             ("file", file.path().as_str()),
-            ("path", shown),
+            ("path", name.as_str()),
         ];
         let values = Engine::with(&self.values, &values);
         if template.uses("file") {

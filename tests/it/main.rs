@@ -10,6 +10,8 @@ mod action;
 #[cfg(target_os = "linux")]
 mod contract;
 mod docs;
+#[cfg(target_os = "linux")]
+mod engines;
 mod github;
 mod hostile;
 mod judged;

@@ -33,7 +33,7 @@ impl Reaper for CommandReaper {
     async fn reap(&self, run_id: &str, left: &[LeftSandbox]) -> Result<(), SandboxError> {
         let engine = &self.engine;
         let mut ids = known(run_id, left)?;
-        if let Some(there) = engine.listed(run_id).await? {
+        if let Some(there) = engine.listed(run_id, left).await? {
             // One that is not listed under its name and has no other was never created.
             ids.retain(|id, name| id != name || there.iter().any(|listed| listed.id == *id));
             for listed in there {
@@ -51,7 +51,7 @@ impl Reaper for CommandReaper {
             return Ok(());
         }
         // A `delete` may fail because there is nothing to delete.
-        let there = engine.listed(run_id).await?;
+        let there = engine.listed(run_id, left).await?;
         let still = |id: &String| {
             let there = there.as_ref();
             there.is_none_or(|there| there.iter().any(|listed| listed.id == *id))
@@ -75,7 +75,7 @@ fn known(run_id: &str, left: &[LeftSandbox]) -> Result<BTreeMap<String, String>,
     for sandbox in left {
         let id = sandbox.id.as_ref().unwrap_or(&sandbox.name);
         let foreign = listed(id.as_bytes()).is_err() || id.split_whitespace().count() != 1;
-        if foreign || odd(&sandbox.name) || odd(run_id) || !is_of(run_id, &sandbox.name) {
+        if foreign || odd(&sandbox.name) || odd(run_id) {
             let message = format!(
                 "cannot delete the sandbox `{}`: it is none of ours",
                 sandbox.name.escape_debug()
@@ -95,7 +95,11 @@ fn is_of(run_id: &str, name: &str) -> bool {
 
 impl Engine {
     /// The sandboxes of the run that are there; `None` where there is no `list`.
-    async fn listed(&self, run_id: &str) -> Result<Option<Vec<Listed>>, SandboxError> {
+    async fn listed(
+        &self,
+        run_id: &str,
+        left: &[LeftSandbox],
+    ) -> Result<Option<Vec<Listed>>, SandboxError> {
         let Some(list) = &self.config.list else {
             return Ok(None);
         };
@@ -106,8 +110,10 @@ impl Engine {
         // One that is asked for the run's sandboxes knows which they are.
         if !list.uses("run_id") {
             there.retain(|listed| {
-                let named = listed.name.as_deref().unwrap_or(&listed.id);
-                is_of(run_id, named) || is_of(run_id, &listed.id)
+                let names = [Some(&listed.id), listed.name.as_ref()];
+                names.into_iter().flatten().any(|name| {
+                    is_of(run_id, name) || left.iter().any(|sandbox| sandbox.name == *name)
+                })
             });
         }
         Ok(Some(there))

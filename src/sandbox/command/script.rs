@@ -91,7 +91,7 @@ pub(super) fn parted(path: &Utf8Path) -> (String, String) {
 impl Preamble<'_> {
     /// Makes the directories, and goes to the workspace; `w` is its path.
     fn text(&self) -> String {
-        let mut text = "{\nunset CDPATH\n".to_owned();
+        let mut text = "{\nunset CDPATH\nPATH=${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}; export PATH\n".to_owned();
         let _ = writeln!(text, "m={}", self.mark);
         let _ = writeln!(
             text,
@@ -203,8 +203,7 @@ pub(super) fn run(preamble: &Preamble<'_>, run: &Run<'_>) -> String {
     text.push_str(CLEAR);
     text.push_str(
         "h=${w%/workspace}; HOME=$h/home; TMPDIR=$h/tmp; LANG=${LANG:-C.UTF-8}\n\
-         PATH=${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}\n\
-         export HOME TMPDIR LANG PATH\n",
+         export HOME TMPDIR LANG\n",
     );
     for (name, value) in run.env {
         let _ = writeln!(text, "export {name}={}", quoted(value));
