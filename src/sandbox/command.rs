@@ -218,7 +218,9 @@ impl Sandbox for CommandSandbox {
         self.memory(&mark, &script, &mut found).await?;
         for each in found.split(|byte| *byte == 0) {
             // A name that is not UTF-8 cannot be written in a pattern.
-            let Ok(each) = std::str::from_utf8(each) else { continue };
+            let Ok(each) = std::str::from_utf8(each) else {
+                continue;
+            };
             let each = fixed.join(each.trim_start_matches("./"));
             if glob.is_match(&each) {
                 self.delete.push(script::parted(&each));
@@ -233,7 +235,7 @@ impl Sandbox for CommandSandbox {
         output: &mpsc::Sender<Vec<u8>>,
     ) -> Result<Exit, SandboxError> {
         self.commands += 1;
-        let processes = format!("{}.{}.", self.name, self.commands);
+        let processes = format!("{}/{}/", self.name, self.commands);
         let engine = Arc::clone(&self.engine);
         let earlier = self.given_up.replace(processes.clone());
         self.daemons |= command.keeps_daemons;
@@ -276,7 +278,9 @@ impl Sandbox for CommandSandbox {
         let script = script::look_at(&self.preamble(&mark), &path, !by_command);
         let mut sink = Sink::Writer(into);
         // What was written cannot be taken back, so whoever has the file tries again.
-        let talking = self.engine.talk(&self.values, &mark, &script, Input::Open, &mut sink);
+        let talking = self
+            .engine
+            .talk(&self.values, &mark, &script, Input::Open, &mut sink);
         let talked = talking.await.map_err(|failed| failed.error)?;
         self.settle();
         match talked.word.as_str() {
@@ -297,7 +301,7 @@ impl Sandbox for CommandSandbox {
     async fn stop(mut self: Box<Self>) -> Result<(), SandboxError> {
         if self.daemons || self.given_up.is_some() {
             // Where a sandbox is only a directory of a machine, deleting it kills nothing.
-            self.given_up = Some(format!("{}.", self.name));
+            self.given_up = Some(format!("{}/", self.name));
             let mark = mark();
             let script = script::look_around(&self.preamble(&mark));
             let mut nowhere = Vec::new();
@@ -326,7 +330,9 @@ impl CommandSandbox {
     /// Runs a script whose data is wanted here, and which has to succeed.
     async fn memory(&mut self, mark: &str, script: &str, into: &mut Vec<u8>) -> Result<Talked, SandboxError> {
         let mut sink = Sink::Memory(into);
-        let talking = self.engine.talk(&self.values, mark, script, Input::Open, &mut sink);
+        let talking = self
+            .engine
+            .talk(&self.values, mark, script, Input::Open, &mut sink);
         let talked = talking.await.map_err(|failed| failed.error)?;
         self.settle();
         succeeded(&talked, "cannot look around in the sandbox")?;
@@ -348,7 +354,9 @@ impl CommandSandbox {
         let mut sink = Sink::Memory(&mut nowhere);
         if let Some(enclosed) = enclosed {
             let script = script::unpack_enclosed(&preamble, enclosed);
-            let talking = self.engine.talk(&self.values, &mark, &script, Input::Open, &mut sink);
+            let talking = self
+                .engine
+                .talk(&self.values, &mark, &script, Input::Open, &mut sink);
             return talking.await;
         }
         let (sender, receiver) = tokio::io::duplex(TAR_BUFFER);
@@ -388,7 +396,9 @@ impl CommandSandbox {
         let values = [("dir", directory.as_str()), ("file", file.path().as_str())];
         let values = Engine::with(&self.values, &values);
         let engine = &self.engine;
-        engine.call("upload", &template, &values, Some(file.path())).await?;
+        engine
+            .call("upload", &template, &values, Some(file.path()))
+            .await?;
         Ok(())
     }
 
@@ -420,7 +430,9 @@ impl CommandSandbox {
             return Ok(());
         }
         let line = Engine::line(&template, &values)?;
-        let mut process = self.engine.start("download", &line, std::process::Stdio::null())?;
+        let mut process = self
+            .engine
+            .start("download", &line, std::process::Stdio::null())?;
         while let Some(chunk) = process.chunk().await {
             into.write_all(&chunk).await.map_err(stored)?;
         }
@@ -454,7 +466,10 @@ fn unpacked(error: std::io::Error) -> SandboxError {
 fn succeeded(talked: &Talked, what: &str) -> Result<(), SandboxError> {
     match talked.status {
         0 => Ok(()),
-        _ => Err(SandboxError::new(crate::aggregate::with_last_lines(what, &talked.said))),
+        _ => Err(SandboxError::new(crate::aggregate::with_last_lines(
+            what,
+            &talked.said,
+        ))),
     }
 }
 

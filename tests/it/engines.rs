@@ -45,11 +45,24 @@ fn every_recipe_is_whole_and_says_whether_we_run_it() {
     let names: Vec<&str> = recipes.iter().map(|recipe| recipe.name.as_str()).collect();
     assert_eq!(
         names,
-        ["docker", "podman", "Slurm", "ssh", "Kubernetes", "Modal", "E2B", "Daytona"]
+        [
+            "docker",
+            "podman",
+            "Slurm",
+            "ssh",
+            "Kubernetes",
+            "Modal",
+            "E2B",
+            "Daytona"
+        ]
     );
     for Recipe { name, said, config } in &recipes {
         let run_here = ["docker", "Slurm", "ssh"].contains(&name.as_str());
-        let says = if run_here { "Run in our CI." } else { "Not run by us." };
+        let says = if run_here {
+            "Run in our CI."
+        } else {
+            "Not run by us."
+        };
         assert!(said.starts_with(says), "{name}: {said}");
         assert!(config.contains(COMMAND), "{name}");
         let plan = Suite::new(config).ev("plan").code(0);
@@ -60,7 +73,13 @@ fn every_recipe_is_whole_and_says_whether_we_run_it() {
 #[test]
 fn the_first_configuration_of_the_document_is_one() {
     let text = fs_err::read_to_string(repository().join("docs/engines.md")).unwrap();
-    let config = text.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+    let config = text
+        .split("```yaml\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
     Suite::new(config).ev("plan").code(0);
 }
 
@@ -91,12 +110,18 @@ fn run(name: &str, environment: &[(&str, &str)], left: &str) {
     assert_eq!(left(), "", "{name}");
 
     let marker = format!("1000.{}", std::process::id());
-    let hanging = recipe.config.replace(COMMAND, &format!("command: exec sleep {marker}"));
+    let hanging = recipe
+        .config
+        .replace(COMMAND, &format!("command: exec sleep {marker}"));
     suite.write("evalwave.yml", &hanging);
     let mut killed = std::process::Command::new(env!("CARGO_BIN_EXE_evalwave"));
     killed.args(["run", "-o", "killed"]).current_dir(suite.path());
     killed.envs(environment.iter().copied());
-    let mut killed = killed.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut killed = killed
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     until(|| sleeping(&marker) == 2, "both attempts run");
     killed.kill().unwrap();
     killed.wait().unwrap();
@@ -137,25 +162,46 @@ fn tool(variable: &str) -> Option<String> {
 
 #[test]
 fn the_recipe_for_docker_runs_and_leaves_nothing() {
-    let Some(host) = tool("EVALWAVE_TEST_DOCKER") else { return };
-    let environment = [("DOCKER_HOST", host.as_str()), ("EVALS_IMAGE", "evalwave-test:base")];
-    run("docker", &environment, "docker ps --all --quiet --filter label=evalwave");
+    let Some(host) = tool("EVALWAVE_TEST_DOCKER") else {
+        return;
+    };
+    let environment = [
+        ("DOCKER_HOST", host.as_str()),
+        ("EVALS_IMAGE", "evalwave-test:base"),
+    ];
+    run(
+        "docker",
+        &environment,
+        "docker ps --all --quiet --filter label=evalwave",
+    );
 }
 
 #[test]
 fn the_recipe_for_slurm_runs_and_leaves_nothing() {
-    let Some(config) = tool("EVALWAVE_TEST_SLURM") else { return };
+    let Some(config) = tool("EVALWAVE_TEST_SLURM") else {
+        return;
+    };
     let directory = tempfile::TempDir::new().unwrap();
     let directory = directory.path().to_str().unwrap();
     let environment = [("SLURM_CONF", config.as_str()), ("EVALS_DIR", directory)];
-    run("Slurm", &environment, "squeue --noheader --format=%j | grep -v '^r1$'; ls \"$EVALS_DIR\"");
+    run(
+        "Slurm",
+        &environment,
+        "squeue --noheader --format=%j | grep -v '^r1$'; ls \"$EVALS_DIR\"",
+    );
 }
 
 #[test]
 fn the_recipe_for_ssh_runs_and_leaves_nothing() {
-    let Some(ssh) = tool("EVALWAVE_TEST_SSH") else { return };
+    let Some(ssh) = tool("EVALWAVE_TEST_SSH") else {
+        return;
+    };
     let directory = camino::Utf8Path::new(&ssh).parent().unwrap();
     let path = format!("{directory}:{}", std::env::var("PATH").unwrap());
     let environment = [("EVALS_HOST", "evals"), ("PATH", path.as_str())];
-    run("ssh", &environment, "ssh \"$EVALS_HOST\" 'ls evals 2>/dev/null || true'");
+    run(
+        "ssh",
+        &environment,
+        "ssh \"$EVALS_HOST\" 'ls evals 2>/dev/null || true'",
+    );
 }

@@ -70,7 +70,18 @@ mod tests {
 
     #[test]
     fn an_id_that_a_shell_would_take_apart_is_refused() {
-        for id in ["a b", "-rf", "a;b", "$(x)", "a'b", "..", "a/../b", "é", "a\u{1b}[0m", "~"] {
+        for id in [
+            "a b",
+            "-rf",
+            "a;b",
+            "$(x)",
+            "a'b",
+            "..",
+            "a/../b",
+            "é",
+            "a\u{1b}[0m",
+            "~",
+        ] {
             let error = created(id.as_bytes()).unwrap_err();
             assert!(error.starts_with("it printed `"), "{id}: {error}");
         }

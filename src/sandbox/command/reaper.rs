@@ -95,11 +95,7 @@ fn is_of(run_id: &str, name: &str) -> bool {
 
 impl Engine {
     /// The sandboxes of the run that are there; `None` where there is no `list`.
-    async fn listed(
-        &self,
-        run_id: &str,
-        left: &[LeftSandbox],
-    ) -> Result<Option<Vec<Listed>>, SandboxError> {
+    async fn listed(&self, run_id: &str, left: &[LeftSandbox]) -> Result<Option<Vec<Listed>>, SandboxError> {
         let Some(list) = &self.config.list else {
             return Ok(None);
         };
@@ -111,9 +107,10 @@ impl Engine {
         if !list.uses("run_id") {
             there.retain(|listed| {
                 let names = [Some(&listed.id), listed.name.as_ref()];
-                names.into_iter().flatten().any(|name| {
-                    is_of(run_id, name) || left.iter().any(|sandbox| sandbox.name == *name)
-                })
+                names
+                    .into_iter()
+                    .flatten()
+                    .any(|name| is_of(run_id, name) || left.iter().any(|sandbox| sandbox.name == *name))
             });
         }
         Ok(Some(there))
@@ -141,7 +138,9 @@ async fn limited<T>(
         Ok(done) => done,
         Err(_) => {
             let limit = LIMIT.as_secs();
-            Err(SandboxError::new(format!("`sandbox.{key}` took longer than {limit} s")))
+            Err(SandboxError::new(format!(
+                "`sandbox.{key}` took longer than {limit} s"
+            )))
         }
     }
 }

@@ -19,14 +19,17 @@ const MARK_VARIABLE: &str = "EVALWAVE_EXEC";
 /// The variable that an engine has handed on where the commands see evalwave's own environment.
 pub(super) const HOST_VARIABLE: &str = "EVALWAVE_HOST";
 
-/// Kills what a command started: its session, and whatever carries a mark that begins with `o`.
+/// Kills what a command started: its session, and whatever carries a mark that begins with `o`. No two versions of grep
+/// agree on how to read an environment, so that tail names the files and awk reads the lines.
 const END: &str = r#"end() {
   if [ -s ../command ] && read -r p <../command; then kill -KILL "-$p" "$p" 2>/dev/null; fi
   n=0
   while [ "$n" -lt 50 ]; do
-    f=$(grep -lsF "EVALWAVE_EXEC=$o" /proc/[0-9]*/environ 2>/dev/null)
+    f=$(tail -c +1 /dev/null /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n' | awk -v "m=EVALWAVE_EXEC=$o" '
+      /^==> \/proc\/[0-9]+\/environ <==$/ { split($2, part, "/"); p = part[3] }
+      index($0, m) == 1 { print p }')
     [ -n "$f" ] || break
-    for e in $f; do e=${e#/proc/}; kill -KILL "${e%/environ}" 2>/dev/null; done
+    for e in $f; do kill -KILL "$e" 2>/dev/null; done
     n=$((n + 1))
   done
   rm -f ../command
@@ -81,7 +84,10 @@ pub(super) struct Preamble<'a> {
 
 /// A path as the directory that holds it, and its name in there; the workspace itself is `.` in `.`.
 pub(super) fn parted(path: &Utf8Path) -> (String, String) {
-    let parent = path.parent().map(Utf8Path::as_str).filter(|parent| !parent.is_empty());
+    let parent = path
+        .parent()
+        .map(Utf8Path::as_str)
+        .filter(|parent| !parent.is_empty());
     (
         parent.map_or_else(|| ".".to_owned(), |parent| format!("./{parent}")),
         path.file_name().unwrap_or(".").to_owned(),
@@ -113,11 +119,11 @@ impl Preamble<'_> {
 
 /// Says `begin` and what `word` expands to.
 fn begin(word: &str) -> String {
-    format!("printf '\\n%s begin %s\\n' \"$m\" \"{word}\"\n")
+    format!("printf '%s begin %s\\n' \"$m\" \"{word}\"\n")
 }
 
 /// Says `end` with the status in `c`, and leaves whatever may follow on standard input unread.
-const FINISH: &str = "printf '\\n%s end %s\\n' \"$m\" \"$c\"\nexit 0\n}\n";
+const FINISH: &str = "printf '%s end %s\\n' \"$m\" \"$c\"\nexit 0\n}\n";
 
 /// Makes the workspace, and says where it is.
 pub(super) fn look_around(preamble: &Preamble<'_>) -> String {
@@ -151,10 +157,12 @@ pub(super) fn look_at(preamble: &Preamble<'_>, path: &Utf8Path, pack: bool) -> S
         // What an attempt made unreadable is its own user's still. A file that grows meanwhile is no failure.
         let _ = write!(
             text,
-            r#"n=./{name}
+            r#"n={name}
 if [ "$k" = dir ] || [ "$k" = file ]; then
   [ "$(id -u)" = 0 ] || chmod -R u+rX -- "$d/$n" 2>/dev/null
-  if [ "$k" = dir ]; then tar -C "$d" -cf - "$n/."; else tar -C "$d" -chf - "$n"; fi
+  if [ "$k" = file ]; then tar -C "$d" -chf - -- "$n"
+  elif [ -h "$d/$n" ]; then tar -C "$d" -cf - -- "$n/."
+  else tar -C "$d" -cf - -- "$n"; fi
   c=$?
   if [ "$c" = 1 ] && tar --version 2>/dev/null | grep -q GNU; then c=0; fi
 fi

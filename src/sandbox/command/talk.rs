@@ -73,7 +73,10 @@ impl Engine {
                 Ok(file)
             });
             let given = given.map_err(|error| {
-                Failed::for_good(SandboxError::io("cannot write the file for `sandbox.exec`", error))
+                Failed::for_good(SandboxError::io(
+                    "cannot write the file for `sandbox.exec`",
+                    error,
+                ))
             })?;
             values.0.insert("file".to_owned(), given.path().to_string());
             file = Some(given);
@@ -117,7 +120,11 @@ impl Engine {
                 if ended.said.trim().is_empty() {
                     ended.said = String::from_utf8_lossy(&rest).into_owned();
                 }
-                Err(Failed::ended("exec", &ended, " before it had run the script that it was given"))
+                Err(Failed::ended(
+                    "exec",
+                    &ended,
+                    " before it had run the script that it was given",
+                ))
             }
         }
     }
@@ -138,12 +145,7 @@ impl Engine {
 }
 
 /// Writes the script and what follows it. Never returns while standard input has to stay open.
-async fn write(
-    stdin: Option<ChildStdin>,
-    script: &str,
-    input: Input,
-    beginning: oneshot::Receiver<()>,
-) {
+async fn write(stdin: Option<ChildStdin>, script: &str, input: Input, beginning: oneshot::Receiver<()>) {
     let Some(mut stdin) = stdin else {
         return std::future::pending().await;
     };
@@ -206,11 +208,12 @@ async fn pass(data: Vec<u8>, sink: &mut Sink<'_>) -> Result<(), SandboxError> {
             .map_err(|error| SandboxError::io("cannot store what came out of the sandbox", error))?,
         Sink::Memory(into) => {
             if into.len() + data.len() > MOST_MEMORY {
-                return Err(SandboxError::new("the sandbox holds too many files to look through"));
+                return Err(SandboxError::new(
+                    "the sandbox holds too many files to look through",
+                ));
             }
             into.extend_from_slice(&data);
         }
     }
     Ok(())
 }
-

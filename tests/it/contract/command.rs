@@ -9,15 +9,18 @@ use evalwave::sandbox::command::{CommandBackend, CommandOptions};
 use tempfile::TempDir;
 
 use super::engines::{directory, walk};
-use super::{Engine, argument_lists, marked_here};
+use super::{Engine, argument_lists};
 
 /// An engine of these commands. `@` stands for a directory of the test's own.
 struct ByCommand {
     backend: CommandBackend,
     source: Utf8PathBuf,
     path: Utf8PathBuf,
+    environment: Vec<(String, String)>,
     /// Prints a line for each sandbox of `r1`.
     left: String,
+    /// Prints what the engine shows of its sandboxes.
+    inspect: &'static str,
     _directory: TempDir,
 }
 
@@ -42,7 +45,7 @@ const DIRECTORIES: Commands<'_> = Commands {
     download: None,
 };
 
-fn by_commands(commands: Commands<'_>, more: &[(&str, &str)]) -> ByCommand {
+fn by_commands(commands: Commands<'_>, inspect: &'static str, more: &[(&str, &str)]) -> ByCommand {
     let (directory, path) = directory();
     let template = |text: &str| {
         let text = text.replace('@', path.as_str());
@@ -67,13 +70,18 @@ fn by_commands(commands: Commands<'_>, more: &[(&str, &str)]) -> ByCommand {
     environment.extend(more.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     let options = CommandOptions {
         root: path.clone(),
-        environment,
+        environment: environment.clone(),
         temporary: path.clone(),
     };
     ByCommand {
         backend: CommandBackend::new(&config, options, "r1"),
         source: path.join("source"),
-        left: commands.list.replace('@', path.as_str()).replace("{run_id}", "r1"),
+        environment,
+        inspect,
+        left: commands
+            .list
+            .replace('@', path.as_str())
+            .replace("{run_id}", "r1"),
         path,
         _directory: directory,
     }
@@ -81,7 +89,7 @@ fn by_commands(commands: Commands<'_>, more: &[(&str, &str)]) -> ByCommand {
 
 /// Directories, with the script on standard input.
 pub(super) async fn scripted() -> Option<Box<dyn Engine>> {
-    Some(Box::new(by_commands(DIRECTORIES, &[])))
+    Some(Box::new(by_commands(DIRECTORIES, "true", &[])))
 }
 
 /// Directories, with everything passed in files.
@@ -89,10 +97,10 @@ pub(super) async fn by_files() -> Option<Box<dyn Engine>> {
     let commands = Commands {
         exec: "cd @/{sandbox} && sh {file}",
         upload: Some("tar -xof {file} -C {dir}"),
-        download: Some("tar -C {dir} -cf {file} ./{path}"),
+        download: Some("tar -C {dir} -cf {file} -- {path}"),
         ..DIRECTORIES
     };
-    Some(Box::new(by_commands(commands, &[])))
+    Some(Box::new(by_commands(commands, "true", &[])))
 }
 
 /// Where a tool is that only CI has.
@@ -108,28 +116,45 @@ fn tool(variable: &str) -> Option<String> {
 pub(super) async fn docker_cli() -> Option<Box<dyn Engine>> {
     let host = tool("EVALWAVE_TEST_DOCKER")?;
     let commands = Commands {
-        create: "docker run --detach --init --name command-cli-{name} --label command-cli={run_id} evalwave-test:base sleep {lifetime_sec}",
+        create: "docker run --detach --init --name $(basename @)-{name} --label by-command=@/{run_id} evalwave-test:base sleep {lifetime_sec}",
         exec: "docker exec --interactive {sandbox} sh",
         delete: "docker rm --force --volumes {sandbox}",
-        list: "docker ps --all --quiet --no-trunc --filter label=command-cli={run_id}",
+        list: "docker ps --all --quiet --no-trunc --filter label=by-command=@/{run_id}",
         upload: None,
         download: None,
     };
-    Some(Box::new(by_commands(commands, &[("DOCKER_HOST", &host)])))
+    Some(Box::new(by_commands(
+        commands,
+        "docker inspect $(docker ps --all --quiet)",
+        &[("DOCKER_HOST", &host)],
+    )))
 }
 
 /// Jobs of Slurm, each with a directory on its node.
 pub(super) async fn slurm() -> Option<Box<dyn Engine>> {
     let config = tool("EVALWAVE_TEST_SLURM")?;
     let commands = Commands {
-        create: "mkdir @/{name} && salloc --no-shell --job-name={run_id} --comment={name} --time=10 2>&1 | sed -n 's/.*Granted job allocation //p'",
+        create: "mkdir @/{name} && salloc --no-shell --job-name=@/{run_id} --comment={name} --time=10 2>&1 | sed -n 's/.*Granted job allocation //p'",
         exec: "srun --jobid={sandbox} --overlap --export=NONE --quiet --chdir=@/{name} /bin/sh",
         delete: "scancel --full {sandbox}; while squeue --noheader --jobs={sandbox} 2>/dev/null | grep -q .; do sleep 0.1; done; rm -rf @/{name}",
-        list: "squeue --noheader --name={run_id} --format='%A %k'",
+        list: "squeue --noheader --name=@/{run_id} --format='%A %k'",
         upload: None,
         download: None,
     };
-    Some(Box::new(by_commands(commands, &[("SLURM_CONF", &config)])))
+    Some(Box::new(by_commands(
+        commands,
+        "scontrol show jobs",
+        &[("SLURM_CONF", &config)],
+    )))
+}
+
+impl ByCommand {
+    /// What a command prints that need not succeed: sandboxes of other tests come and go.
+    fn said(&self, text: &str) -> String {
+        let mut command = assert_cmd::Command::new("sh");
+        command.args(["-c", text]).envs(self.environment.iter().cloned());
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    }
 }
 
 #[async_trait]
@@ -143,28 +168,11 @@ impl Engine for ByCommand {
     }
 
     async fn left(&self) -> Vec<String> {
-        let mut command = assert_cmd::Command::new("sh");
-        command.arg("-c").arg(&self.left);
-        for name in ["DOCKER_HOST", "SLURM_CONF"] {
-            let variable = match name {
-                "DOCKER_HOST" => "EVALWAVE_TEST_DOCKER",
-                _ => "EVALWAVE_TEST_SLURM",
-            };
-            if let Ok(value) = std::env::var(variable) {
-                command.env(name, value);
-            }
-        }
-        let assert = command.assert().success();
-        let text = String::from_utf8(assert.get_output().stdout.clone()).unwrap();
-        text.lines().map(str::to_owned).collect()
+        self.said(&self.left).lines().map(str::to_owned).collect()
     }
 
     async fn shown(&self) -> String {
         let names = walk(&self.path).into_iter().map(|path| path.into_string() + "\n");
-        argument_lists() + &names.collect::<String>()
-    }
-
-    async fn marked(&self, mark: &str) -> usize {
-        marked_here(mark)
+        argument_lists() + &names.collect::<String>() + &self.said(self.inspect)
     }
 }
