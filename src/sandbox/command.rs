@@ -15,9 +15,7 @@ mod reaper;
 mod script;
 mod talk;
 
-use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -38,12 +36,10 @@ use crate::model::{Boot, file_name};
 use engine::{Engine, Failed, Tries};
 pub use reaper::CommandReaper;
 use script::{Preamble, Run};
-use talk::{Input, Sink, Talked};
+use talk::{Input, Sink, Talked, mark};
 
 /// Most sandboxes that are being created at once.
 const STARTING: usize = 64;
-/// How long it may take to kill what runs in a sandbox that is about to be deleted.
-const HALT_LIMIT: Duration = Duration::from_secs(20);
 /// Bytes of a tar that are under way at once.
 const TAR_BUFFER: usize = 256 * 1024;
 
@@ -298,15 +294,9 @@ impl Sandbox for CommandSandbox {
         Ok(Some(()))
     }
 
-    async fn stop(mut self: Box<Self>) -> Result<(), SandboxError> {
+    async fn stop(self: Box<Self>) -> Result<(), SandboxError> {
         if self.daemons || self.given_up.is_some() {
-            // Where a sandbox is only a directory of a machine, deleting it kills nothing.
-            self.given_up = Some(format!("{}/", self.name));
-            let mark = mark();
-            let script = script::look_around(&self.preamble(&mark));
-            let mut nowhere = Vec::new();
-            // Whether it worked is the deletion's to say.
-            let _ = tokio::time::timeout(HALT_LIMIT, self.memory(&mark, &script, &mut nowhere)).await;
+            self.engine.halt(&self.values).await;
         }
         self.engine.delete(&self.run_id, &self.name, &self.id).await
     }
@@ -490,13 +480,4 @@ fn inside(path: &str) -> Result<Utf8PathBuf, SandboxError> {
         }
     }
     Ok(relative)
-}
-
-/// A word that nothing else prints.
-fn mark() -> String {
-    let random = || {
-        // The standard library seeds its hash maps from the system's randomness.
-        std::hash::RandomState::new().build_hasher().finish()
-    };
-    format!("evalwave-{:016x}{:016x}", random(), random())
 }

@@ -126,6 +126,12 @@ impl Engine {
 
     /// The same of one of many; a failure says of which.
     async fn delete_any(&self, run_id: &str, name: String, id: String) -> Result<(), (String, SandboxError)> {
+        let values = Values::from([
+            ("run_id", run_id),
+            ("name", name.as_str()),
+            ("sandbox", id.as_str()),
+        ]);
+        self.halt(&values).await;
         self.delete(run_id, &name, &id).await.map_err(|error| (id, error))
     }
 }

@@ -28,7 +28,8 @@ const END: &str = r#"end() {
     f=$(tail -c +1 /dev/null /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n' | awk -v "m=EVALWAVE_EXEC=$o" '
       /^==> \/proc\/[0-9]+\/environ <==$/ { split($2, part, "/"); p = part[3] }
       index($0, m) == 1 { print p }')
-    [ -n "$f" ] || break
+    # One that is being born is seen the second time.
+    if [ -z "$f" ]; then n=$((n + 25)); fi
     for e in $f; do kill -KILL "$e" 2>/dev/null; done
     n=$((n + 1))
   done
@@ -222,13 +223,14 @@ pub(super) fn run(preamble: &Preamble<'_>, run: &Run<'_>) -> String {
         CommandLine::Argv(argv) => argv.iter().map(|word| quoted(word)).collect(),
     };
     let words = words.join(" ");
-    let output = if run.keeps_daemons { ">>../boot.log" } else { ">&1" };
+    let output = if run.keeps_daemons { ">../boot.log" } else { ">&1" };
+    // The command leads a session of its own, which is killed with it.
     let _ = write!(
         text,
-        "if command -v setsid >/dev/null 2>&1; then exec setsid {words}; fi\nexec {words}\n}}\ngo {output} 2>&1 &\n"
+        "set -- sh -c 'echo $$ >../command; exec \"$@\"' sh {words}\n\
+         if command -v setsid >/dev/null 2>&1; then set -- setsid \"$@\"; fi\nexec \"$@\"\n}}\n\
+         go {output} 2>&1 &\np=$!\nexec 2>/dev/null\n"
     );
-    // The process leads a session of its own, which is killed with it.
-    text.push_str("p=$!\nexec 2>/dev/null\necho \"$p\" >../command\n");
     if run.watched {
         text.push_str(
             "(exec >/dev/null 2>&1; while read -r x <&3; do :; done; end) &\nq=$!\nexec 3<&-\nwait \"$p\"\nc=$?\nkill \"$q\"\nwait \"$q\"\n",

@@ -1,8 +1,10 @@
 //! Runs a script in a sandbox by the user's `exec`, and tells the engine's failures from the script's end by the lines
 //! that the script itself prints.
 
+use std::hash::{BuildHasher as _, Hasher as _};
 use std::pin::pin;
 use std::process::Stdio;
+use std::time::Duration;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt as _, DuplexStream};
 use tokio::process::ChildStdin;
@@ -12,6 +14,7 @@ use super::engine::{Engine, Failed, printable};
 use super::files::PrivateFile;
 use super::marks::Marks;
 use super::process::Process;
+use super::script::{self, Preamble};
 use crate::config::template::Values;
 use crate::model::ErrorClass;
 use crate::sandbox::SandboxError;
@@ -34,6 +37,8 @@ pub(super) enum Sink<'a> {
     Memory(&'a mut Vec<u8>),
 }
 
+/// How long it may take to kill what runs in a sandbox.
+const HALT_LIMIT: Duration = Duration::from_secs(20);
 /// Most bytes that are taken into memory.
 const MOST_MEMORY: usize = 64 << 20;
 
@@ -129,6 +134,23 @@ impl Engine {
         }
     }
 
+    /// Kills whatever runs in a sandbox that is about to be deleted: where it is only a directory of a machine, deleting it
+    /// kills nothing. Whether that worked is the deletion's to say.
+    pub(super) async fn halt(&self, values: &Values) {
+        let name = values.0.get("name").map_or("", String::as_str);
+        let (mark, all) = (mark(), format!("{name}/"));
+        let preamble = Preamble {
+            mark: &mark,
+            kill: Some(&all),
+            delete: &[],
+        };
+        let script = script::look_around(&preamble);
+        let mut nowhere = Vec::new();
+        let mut sink = Sink::Memory(&mut nowhere);
+        let talking = self.talk(values, &mark, &script, Input::Open, &mut sink);
+        let _ = tokio::time::timeout(HALT_LIMIT, talking).await;
+    }
+
     /// A path that the user's commands may be given, with the mark in its name.
     pub(super) fn private_file(&self, mark: &str) -> std::io::Result<PrivateFile> {
         PrivateFile::reserve(&self.directory, mark)
@@ -216,4 +238,13 @@ async fn pass(data: Vec<u8>, sink: &mut Sink<'_>) -> Result<(), SandboxError> {
         }
     }
     Ok(())
+}
+
+/// A word that nothing else prints.
+pub(super) fn mark() -> String {
+    let random = || {
+        // The standard library seeds its hash maps from the system's randomness.
+        std::hash::RandomState::new().build_hasher().finish()
+    };
+    format!("evalwave-{:016x}{:016x}", random(), random())
 }

@@ -39,7 +39,7 @@ struct Commands<'a> {
 const DIRECTORIES: Commands<'_> = Commands {
     create: "mkdir -p @/{run_id} && mkdir @/{run_id}/{name} && echo {run_id}/{name}",
     exec: "cd @/{sandbox} && exec sh",
-    delete: "grep -lsF @/{sandbox}/ /proc/[0-9]*/environ | cut -d/ -f3 | xargs -r kill -9; chmod -R u+rwx @/{sandbox}; rm -rf @/{sandbox}",
+    delete: "chmod -R u+rwx @/{sandbox}; rm -rf @/{sandbox}",
     list: "cd @/{run_id} || exit 0; for name in *; do test ! -d \"$name\" || echo {run_id}/$name $name; done",
     upload: None,
     download: None,
@@ -116,7 +116,7 @@ fn tool(variable: &str) -> Option<String> {
 pub(super) async fn docker_cli() -> Option<Box<dyn Engine>> {
     let host = tool("EVALWAVE_TEST_DOCKER")?;
     let commands = Commands {
-        create: "docker run --detach --init --name $(basename @)-{name} --label by-command=@/{run_id} evalwave-test:base sleep {lifetime_sec}",
+        create: "docker run --detach --init --name t$(basename @)-{name} --label by-command=@/{run_id} evalwave-test:base sleep {lifetime_sec}",
         exec: "docker exec --interactive {sandbox} sh",
         delete: "docker rm --force --volumes {sandbox}",
         list: "docker ps --all --quiet --no-trunc --filter label=by-command=@/{run_id}",
@@ -134,9 +134,9 @@ pub(super) async fn docker_cli() -> Option<Box<dyn Engine>> {
 pub(super) async fn slurm() -> Option<Box<dyn Engine>> {
     let config = tool("EVALWAVE_TEST_SLURM")?;
     let commands = Commands {
-        create: "mkdir @/{name} && salloc --no-shell --job-name=@/{run_id} --comment={name} --time=10 2>&1 | sed -n 's/.*Granted job allocation //p'",
-        exec: "srun --jobid={sandbox} --overlap --export=NONE --quiet --chdir=@/{name} /bin/sh",
-        delete: "scancel --full {sandbox}; while squeue --noheader --jobs={sandbox} 2>/dev/null | grep -q .; do sleep 0.1; done; rm -rf @/{name}",
+        create: "mkdir -p @/jobs && mkdir @/jobs/{name} && salloc --no-shell --job-name=@/{run_id} --comment={name} --time=10 2>&1 | sed -n 's/.*Granted job allocation //p'",
+        exec: "srun --jobid={sandbox} --overlap --export=NONE --quiet --chdir=@/jobs/{name} /bin/sh",
+        delete: "scancel --full {sandbox}; while squeue --noheader --jobs={sandbox} 2>/dev/null | grep -q .; do sleep 0.1; done; rm -rf @/jobs/{name}",
         list: "squeue --noheader --name=@/{run_id} --format='%A %k'",
         upload: None,
         download: None,
