@@ -2,6 +2,7 @@
 //! nothing of suites, results, time limits or tries.
 
 pub mod command;
+pub mod docker;
 pub mod local;
 #[cfg(unix)]
 pub mod supervisor;

@@ -11,15 +11,17 @@ use crate::config::{AttemptConfig, SandboxConfig};
 use crate::model::Whereabouts;
 use crate::runner::Job;
 use crate::sandbox::command::{self, CommandBackend, CommandOptions, CommandReaper};
+use crate::sandbox::docker::{self, DockerBackend, DockerEngine, DockerReaper};
 use crate::sandbox::local::{self, LocalBackend, LocalOptions, LocalReaper};
 use crate::sandbox::{Backend, Capacity, Reaper};
 
 /// What the engine can take at once, as far as that is known before it is spoken to.
-pub(super) fn capacity(config: &SandboxConfig) -> Option<Capacity> {
+pub(super) fn capacity(config: &SandboxConfig, context: &Context) -> Option<Capacity> {
     match config {
         SandboxConfig::Local(local) => Some(local::capacity_here(local)),
+        SandboxConfig::Docker(config) => Some(docker::capacity(config, &docker_engine(context))),
         SandboxConfig::Command(_) => Some(command::capacity()),
-        SandboxConfig::Docker(_) | SandboxConfig::Vercel(_) => None,
+        SandboxConfig::Vercel(_) => None,
     }
 }
 
@@ -43,11 +45,15 @@ pub(super) fn backend(
             };
             Ok(Arc::new(LocalBackend::new(local, options, &job.workspace.root)?))
         }
+        SandboxConfig::Docker(config) => {
+            let engine = docker_engine(context);
+            Ok(Arc::new(DockerBackend::new(config, engine, &job.workspace.root)?))
+        }
         SandboxConfig::Command(command) => {
             let options = command_options(&job.attempt, root, context);
             Ok(Arc::new(CommandBackend::new(command, options, &job.run_id)))
         }
-        SandboxConfig::Docker(_) | SandboxConfig::Vercel(_) => {
+        SandboxConfig::Vercel(_) => {
             Err(anyhow!("`sandbox.kind: {}` is not built in yet", config.kind()).into())
         }
     }
@@ -63,6 +69,10 @@ pub(super) fn reaper(
 ) -> Result<Box<dyn Reaper>, Failure> {
     match whereabouts {
         Whereabouts::Local { temporary } => Ok(Box::new(LocalReaper::new(temporary))),
+        Whereabouts::Docker { host } => Ok(Box::new(DockerReaper::new(DockerEngine {
+            host: Some(host.clone()),
+            ..docker_engine(context)
+        }))),
         Whereabouts::Command => {
             let (config, root, name) = sources::read_config(config, context)?;
             let SandboxConfig::Command(command) = &config.sandbox else {
@@ -88,5 +98,23 @@ fn command_options(attempt: &AttemptConfig, root: &Utf8Path, context: &Context) 
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect(),
         temporary: context.temp_dir.clone(),
+    }
+}
+
+/// The engine that docker's own variables name.
+fn docker_engine(context: &Context) -> DockerEngine {
+    let path = |name: &str| {
+        context
+            .variable(name)
+            .map(|path| context.absolute(Utf8Path::new(path)))
+    };
+    let home = path(if cfg!(windows) { "USERPROFILE" } else { "HOME" });
+    let configuration = path("DOCKER_CONFIG").or_else(|| Some(home?.join(".docker")));
+    DockerEngine {
+        host: context.variable("DOCKER_HOST").map(str::to_owned),
+        tls: context.variable("DOCKER_TLS_VERIFY").is_some(),
+        certificates: path("DOCKER_CERT_PATH").or_else(|| configuration.clone()),
+        configuration,
+        path: context.environment.get("PATH").cloned(),
     }
 }

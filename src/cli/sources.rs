@@ -24,6 +24,8 @@ pub(super) struct Suite {
     /// Where its paths start.
     pub(super) root: Utf8PathBuf,
     pub(super) pairs: Vec<Pair>,
+    /// Most sandboxes that the engine can run at once, and why.
+    capacity: Option<(usize, String)>,
 }
 
 impl Suite {
@@ -51,7 +53,13 @@ impl Suite {
                 where_to_look(&config.suite)
             ));
         }
-        Ok(Self { config, root, pairs })
+        let running = engine::capacity(&config.sandbox, context).and_then(|capacity| capacity.running);
+        Ok(Self {
+            capacity: running.map(|limit| (limit.value, limit.reason)),
+            config,
+            root,
+            pairs,
+        })
     }
 
     /// Plans what was selected.
@@ -77,7 +85,7 @@ impl Suite {
             config: &self.config,
             pairs: &self.pairs,
             select: &select,
-            capacity: self.capacity(),
+            capacity: self.capacity.clone(),
             experience: &past.experience,
             is_pinned: past.is_pinned,
         };
@@ -104,16 +112,11 @@ impl Suite {
             WantedConcurrency::Fixed(number) => Some(number),
             WantedConcurrency::Auto => None,
         };
-        let capacity = self.capacity().map(|(most, _)| most);
+        let capacity = self.capacity.as_ref().map(|(most, _)| *most);
         [asked, self.config.max_concurrency, capacity]
             .into_iter()
             .flatten()
             .min()
-    }
-
-    fn capacity(&self) -> Option<(usize, String)> {
-        let limit = engine::capacity(&self.config.sandbox)?.running;
-        limit.map(|limit| (limit.value, limit.reason))
     }
 }
 

@@ -14,6 +14,11 @@ pub enum Whereabouts {
     },
     /// Where the commands of the configuration say: they are not repeated here.
     Command,
+    /// In containers.
+    Docker {
+        /// The engine's address.
+        host: String,
+    },
 }
 
 /// A sandbox that may still be there.

@@ -209,9 +209,12 @@ impl Sandbox for CommandSandbox {
             .map_err(|error| SandboxError::new(format!("cannot delete `{pattern}`: {error}")))?
             .compile_matcher();
         let mut found = Vec::new();
-        let mark = mark();
-        let script = script::list(&self.preamble(&mark), &fixed);
-        self.memory(&mark, &script, &mut found).await?;
+        let talked = self
+            .tell(&mut Sink::Memory(&mut found), |preamble| {
+                script::list(preamble, &fixed)
+            })
+            .await?;
+        succeeded(&talked, "cannot look through the sandbox")?;
         for each in found.split(|byte| *byte == 0) {
             // A name that is not UTF-8 cannot be written in a pattern.
             let Ok(each) = std::str::from_utf8(each) else {
@@ -269,27 +272,25 @@ impl Sandbox for CommandSandbox {
         into: &mut (dyn AsyncWrite + Send + Unpin),
     ) -> Result<Option<()>, SandboxError> {
         let path = inside(from.as_str())?;
-        let mark = mark();
         let by_command = self.engine.config.download.is_some();
-        let script = script::look_at(&self.preamble(&mark), &path, !by_command);
         let mut sink = Sink::Writer(into);
-        // What was written cannot be taken back, so whoever has the file tries again.
-        let talking = self
-            .engine
-            .talk(&self.values, &mark, &script, Input::Open, &mut sink);
-        let talked = talking.await.map_err(|failed| failed.error)?;
-        self.settle();
-        match talked.word.as_str() {
-            "none" => return Ok(None),
-            "outside" => {
+        let talked = self
+            .tell(&mut sink, |preamble| {
+                script::look_at(preamble, &path, !by_command)
+            })
+            .await?;
+        let directory = match talked.word.split_once(' ') {
+            Some(("file" | "dir", directory)) => directory,
+            Some(("outside", _)) => {
                 return Err(SandboxError::new(format!(
                     "cannot bring `{from}` out of the sandbox: it leads out of the workspace"
                 )));
             }
-            _ => succeeded(&talked, &format!("cannot bring `{from}` out of the sandbox"))?,
-        }
+            _ => return Ok(None),
+        };
+        succeeded(&talked, &format!("cannot bring `{from}` out of the sandbox"))?;
         if by_command {
-            self.download_by_command(&path, into).await?;
+            self.download_by_command(directory, &path, into).await?;
         }
         Ok(Some(()))
     }
@@ -317,23 +318,32 @@ impl CommandSandbox {
         self.delete.clear();
     }
 
-    /// Runs a script whose data is wanted here, and which has to succeed.
-    async fn memory(&mut self, mark: &str, script: &str, into: &mut Vec<u8>) -> Result<Talked, SandboxError> {
-        let mut sink = Sink::Memory(into);
-        let talking = self
-            .engine
-            .talk(&self.values, mark, script, Input::Open, &mut sink);
-        let talked = talking.await.map_err(|failed| failed.error)?;
-        self.settle();
-        succeeded(&talked, "cannot look around in the sandbox")?;
-        Ok(talked)
+    /// Runs a script, again where the engine could not do it now.
+    async fn tell(
+        &mut self,
+        sink: &mut Sink<'_>,
+        script: impl Fn(&Preamble<'_>) -> String,
+    ) -> Result<Talked, SandboxError> {
+        let mut tries = Tries::default();
+        loop {
+            let mark = mark();
+            let script = script(&self.preamble(&mark));
+            let talking = self.engine.talk(&self.values, &mark, &script, Input::Open, sink);
+            match talking.await {
+                Ok(talked) => {
+                    self.settle();
+                    return Ok(talked);
+                }
+                Err(failed) => tries.again(failed).await?,
+            }
+        }
     }
 
     /// Where the workspace is in the sandbox.
     async fn workspace(&mut self) -> Result<String, SandboxError> {
-        let mark = mark();
-        let script = script::look_around(&self.preamble(&mark));
-        Ok(self.memory(&mark, &script, &mut Vec::new()).await?.word)
+        let mut nowhere = Vec::new();
+        let mut sink = Sink::Memory(&mut nowhere);
+        Ok(self.tell(&mut sink, script::look_around).await?.word)
     }
 
     /// Unpacks the workspace, once: as a stream, or as a part of the script.
@@ -394,6 +404,7 @@ impl CommandSandbox {
 
     async fn download_by_command(
         &mut self,
+        directory: &str,
         path: &Utf8Path,
         into: &mut (dyn AsyncWrite + Send + Unpin),
     ) -> Result<(), SandboxError> {
@@ -401,13 +412,11 @@ impl CommandSandbox {
             return Ok(());
         };
         let stored = |error| SandboxError::io(format!("cannot store what `{path}` holds"), error);
-        let directory = self.workspace().await?;
         let file = self.engine.private_file(&mark()).map_err(stored)?;
         // Its entries are named from its last component on.
-        let (parent, name) = script::parted(path);
-        let directory = format!("{directory}/{parent}");
+        let (_, name) = script::parted(path);
         let values = [
-            ("dir", directory.as_str()),
+            ("dir", directory),
             ("file", file.path().as_str()),
             ("path", name.as_str()),
         ];

@@ -122,7 +122,7 @@ impl LocalBackend {
             )
         })?;
         directory.remove_if_empty();
-        let (capacity, open_files) = measure(config);
+        let (capacity, open_files) = measure(config.memory_per_attempt);
         Ok(Self {
             capacity,
             reaper: LocalReaper::new(&options.temporary),
@@ -140,11 +140,16 @@ impl LocalBackend {
 
 /// What this machine can take at once. Raises this process's limit on open files as far as it goes.
 pub fn capacity_here(config: &LocalConfig) -> Capacity {
-    measure(config).0
+    measure(config.memory_per_attempt).0
+}
+
+/// The same for any engine on this machine, whose attempts are reckoned to take so much memory each, in bytes.
+pub(super) fn capacity_for(memory_per_attempt: u64) -> Capacity {
+    measure(memory_per_attempt).0
 }
 
 /// The capacity, and the soft limit on open files that commands get.
-fn measure(config: &LocalConfig) -> (Capacity, Option<u64>) {
+fn measure(memory_per_attempt: u64) -> (Capacity, Option<u64>) {
     #[cfg(unix)]
     let (open_files, most_files) = capacity::raise_open_files();
     #[cfg(not(unix))]
@@ -153,7 +158,7 @@ fn measure(config: &LocalConfig) -> (Capacity, Option<u64>) {
         memory: capacity::memory_available(),
         open_files: most_files,
     };
-    (capacity::capacity(machine, config.memory_per_attempt), open_files)
+    (capacity::capacity(machine, memory_per_attempt), open_files)
 }
 
 /// Keeps other processes of this user, attempts among them, from reading this process's memory and environment, where

@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::support::sandbox::PATIENCE;
-use crate::support::{Suite, evalwave, repository, stderr};
+use crate::support::{Suite, evalwave, only_in_ci, repository, stderr};
 
 /// What every recipe's attempts do.
 const COMMAND: &str = "command: echo \"{eval} by {experiment}\" >answer.txt";
@@ -151,18 +151,9 @@ fn until(done: impl Fn() -> bool, what: &str) {
     }
 }
 
-/// Where a tool is that only CI has.
-fn tool(variable: &str) -> Option<String> {
-    let value = std::env::var(variable).ok();
-    if value.is_none() {
-        eprintln!("skipped: {variable} is not set, see CONTRIBUTING.md");
-    }
-    value
-}
-
 #[test]
 fn the_recipe_for_docker_runs_and_leaves_nothing() {
-    let Some(host) = tool("EVALWAVE_TEST_DOCKER") else {
+    let Some(host) = only_in_ci("EVALWAVE_TEST_DOCKER") else {
         return;
     };
     let environment = [
@@ -178,7 +169,7 @@ fn the_recipe_for_docker_runs_and_leaves_nothing() {
 
 #[test]
 fn the_recipe_for_slurm_runs_and_leaves_nothing() {
-    let Some(config) = tool("EVALWAVE_TEST_SLURM") else {
+    let Some(config) = only_in_ci("EVALWAVE_TEST_SLURM") else {
         return;
     };
     let directory = tempfile::TempDir::new().unwrap();
@@ -193,7 +184,7 @@ fn the_recipe_for_slurm_runs_and_leaves_nothing() {
 
 #[test]
 fn the_recipe_for_ssh_runs_and_leaves_nothing() {
-    let Some(ssh) = tool("EVALWAVE_TEST_SSH") else {
+    let Some(ssh) = only_in_ci("EVALWAVE_TEST_SSH") else {
         return;
     };
     let directory = camino::Utf8Path::new(&ssh).parent().unwrap();

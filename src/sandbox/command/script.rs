@@ -146,29 +146,38 @@ pub(super) fn unpack_enclosed(preamble: &Preamble<'_>, base64: &str) -> String {
     )
 }
 
-/// Says what the path is; then, with `pack`, writes a tar of it, its entries named from its last component on.
+/// Says what the path is, and the directory that holds it; then, with `pack`, writes a tar of it, its entries named from
+/// its last component on. A link is looked through: what it leads to is copied to where it has the link's name.
 pub(super) fn look_at(preamble: &Preamble<'_>, path: &Utf8Path, pack: bool) -> String {
     let (directory, name) = parted(path);
+    let (directory, name) = (quoted(&directory), quoted(&name));
     let mut text = preamble.text();
     text.push_str(LOOK);
-    let _ = writeln!(text, "look {} {}", quoted(&directory), quoted(&name));
-    text.push_str(&begin("$k"));
+    // What an attempt made unreadable is its own user's still.
+    let _ = write!(
+        text,
+        r#"n={name}
+look {directory} "$n"
+if [ "$k" = dir ] || [ "$k" = file ]; then
+  [ "$(id -u)" = 0 ] || chmod -R u+rX -- "$t" 2>/dev/null
+  if [ -h "$d/$n" ]; then
+    rm -rf ../link && mkdir ../link && cp -RPp -- "$t" "../link/$n" || exit 1
+    d=$(cd ../link && pwd -P)
+  fi
+fi
+"#
+    );
+    text.push_str(&begin("$k $d"));
     text.push_str("c=0\n");
     if pack {
-        // What an attempt made unreadable is its own user's still. A file that grows meanwhile is no failure.
-        let _ = write!(
-            text,
-            r#"n={name}
-if [ "$k" = dir ] || [ "$k" = file ]; then
-  [ "$(id -u)" = 0 ] || chmod -R u+rX -- "$d/$n" 2>/dev/null
-  if [ "$k" = file ]; then tar -C "$d" -chf - -- "$n"
-  elif [ -h "$d/$n" ]; then tar -C "$d" -cf - -- "$n/."
-  else tar -C "$d" -cf - -- "$n"; fi
+        // A file that grows meanwhile is no failure.
+        text.push_str(
+            r#"if [ "$k" = dir ] || [ "$k" = file ]; then
+  tar -C "$d" -cf - -- "$n"
   c=$?
   if [ "$c" = 1 ] && tar --version 2>/dev/null | grep -q GNU; then c=0; fi
 fi
 "#,
-            name = quoted(&name),
         );
     }
     text.push_str(FINISH);

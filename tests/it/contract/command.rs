@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use super::engines::{directory, walk};
 use super::{Engine, argument_lists};
+use crate::support::only_in_ci;
 
 /// An engine of these commands. `@` stands for a directory of the test's own.
 struct ByCommand {
@@ -103,18 +104,9 @@ pub(super) async fn by_files() -> Option<Box<dyn Engine>> {
     Some(Box::new(by_commands(commands, "true", &[])))
 }
 
-/// Where a tool is that only CI has.
-fn tool(variable: &str) -> Option<String> {
-    let value = std::env::var(variable).ok();
-    if value.is_none() {
-        eprintln!("skipped: {variable} is not set, see CONTRIBUTING.md");
-    }
-    value
-}
-
 /// Containers by the docker command line, of an image that holds busybox.
 pub(super) async fn docker_cli() -> Option<Box<dyn Engine>> {
-    let host = tool("EVALWAVE_TEST_DOCKER")?;
+    let host = only_in_ci("EVALWAVE_TEST_DOCKER")?;
     let commands = Commands {
         create: "docker run --detach --init --name t$(basename @)-{name} --label by-command=@/{run_id} evalwave-test:base sleep {lifetime_sec}",
         exec: "docker exec --interactive {sandbox} sh",
@@ -132,7 +124,7 @@ pub(super) async fn docker_cli() -> Option<Box<dyn Engine>> {
 
 /// Jobs of Slurm, each with a directory on its node.
 pub(super) async fn slurm() -> Option<Box<dyn Engine>> {
-    let config = tool("EVALWAVE_TEST_SLURM")?;
+    let config = only_in_ci("EVALWAVE_TEST_SLURM")?;
     let commands = Commands {
         create: "mkdir -p @/jobs && mkdir @/jobs/{name} && salloc --no-shell --job-name=@/{run_id} --comment={name} --time=10 2>&1 | sed -n 's/.*Granted job allocation //p'",
         exec: "srun --jobid={sandbox} --overlap --export=NONE --quiet --chdir=@/jobs/{name} /bin/sh",
