@@ -45,8 +45,8 @@ struct Bench(Box<dyn Engine>);
 
 impl Bench {
     async fn start(&self, name: &str) -> Box<dyn Sandbox> {
-        let started = self.0.backend().start(&self.spec(name), &Remembered::default());
-        started.await.unwrap()
+        let (spec, ledger) = (self.spec(name), Remembered::default());
+        self.0.backend().start(&spec, &ledger).await.unwrap()
     }
 
     fn spec(&self, name: &str) -> SandboxSpec {
@@ -89,7 +89,7 @@ fn with_env(variables: &[(&str, &str)], text: &str) -> Command {
 }
 
 /// Processes of this machine, in whichever container, with this variable in their environment.
-fn marked_here(mark: &str) -> usize {
+pub(crate) fn marked_here(mark: &str) -> usize {
     processes("environ", format!("MARK={mark}").as_bytes())
 }
 

@@ -9,6 +9,8 @@
 mod action;
 #[cfg(target_os = "linux")]
 mod contract;
+#[cfg(target_os = "linux")]
+mod docker;
 mod docs;
 #[cfg(target_os = "linux")]
 mod engines;

@@ -194,9 +194,18 @@ async fn stat(docker: &Docker, id: &str, path: &Utf8Path) -> Result<Option<PathS
             Ok(_) => Ok(None),
             Err(error) => Err(failed("lost the container", error)),
         },
-        // A part of the path is a file.
-        Err(bollard::errors::Error::DockerResponseServerError { status_code: 400, .. }) => Ok(None),
-        Err(error) => Err(failed("cannot look into the container", error)),
+        // Neither has this one: what is wrong is only said where the path itself is asked for.
+        Err(_) => {
+            let options = DownloadFromContainerOptionsBuilder::default()
+                .path(path.as_str())
+                .build();
+            let mut asked = Box::pin(docker.download_from_container(id, Some(options)));
+            match asked.try_next().await {
+                Err(error) if is_absent(&error) || error.to_string().contains("not a directory") => Ok(None),
+                Err(error) => Err(failed("cannot look into the container", error)),
+                Ok(_) => Err(SandboxError::new("cannot look into the container")),
+            }
+        }
     }
 }
 

@@ -28,6 +28,9 @@ const RUN: &str = include_str!("run.sh");
 /// How long `exec` goes on reading output after the command itself has ended.
 const OUTPUT_LINGER: Duration = Duration::from_secs(2);
 
+/// How long a silence is then taken for its end.
+const OUTPUT_SILENCE: Duration = Duration::from_millis(500);
+
 /// How long the engine may take to tell of used-up memory after it has killed for it.
 const OOM_LINGER: Duration = Duration::from_secs(1);
 
@@ -137,7 +140,7 @@ impl DockerSandbox {
         while self.unsettled {
             // What kills the dropped command may take this one with it; only one that ended well has killed all of that.
             let ended = self.run(&Run::plain(vec!["true".to_owned()], "0"), None).await?;
-            self.unsettled = ended.code != Some(0);
+            self.unsettled = ended.code.ok_or_else(lost)? != 0;
         }
         Ok(())
     }
@@ -196,12 +199,18 @@ impl DockerSandbox {
             ));
         };
         let mut reports = Vec::new();
-        let mut deadline = None;
+        let mut deadline: Option<Instant> = None;
         loop {
             let next = match deadline {
                 None => streams.next().await,
                 // A daemon may hold the command's output open.
-                Some(deadline) => timeout_at(deadline, streams.next()).await.ok().flatten(),
+                Some(deadline) => {
+                    let silence = Instant::now() + OUTPUT_SILENCE;
+                    timeout_at(deadline.min(silence), streams.next())
+                        .await
+                        .ok()
+                        .flatten()
+                }
             };
             match next {
                 Some(Ok(LogOutput::StdErr { message })) => {
@@ -236,12 +245,19 @@ impl DockerSandbox {
                 daemons: left.to_owned(),
             });
         }
-        // Something killed even what the command runs under.
+        // Something killed even what the command runs under: the command, or the end of the whole container.
+        let inspected = docker.inspect_container(&self.id, None).await;
+        let state = inspected
+            .map_err(|error| failed("lost the container", error))?
+            .state;
+        if state.and_then(|state| state.running) != Some(true) {
+            return Ok(Ended::lost());
+        }
         let inspected = docker.inspect_exec(&exec).await;
         let inspected = inspected.map_err(|error| failed("lost the command", error))?;
         Ok(Ended {
             code: inspected.exit_code.and_then(|code| i32::try_from(code).ok()),
-            daemons: String::new(),
+            ..Ended::lost()
         })
     }
 
@@ -257,15 +273,25 @@ impl DockerSandbox {
             .build();
         let docker = self.shared.docker.clone();
         let mut events = Box::pin(docker.events(Some(options)));
-        let mut seen = 0;
+        let (mut seen, mut patience) = (0, patience);
         while let Ok(Some(Ok(_))) = timeout(patience, events.next()).await {
             seen += 1;
             if seen > self.out_of_memory {
-                self.out_of_memory = seen;
-                return true;
+                // One command may be told of more than once, and the next is not to be blamed for it.
+                patience = OOM_LINGER / 10;
             }
         }
-        false
+        let more = seen > self.out_of_memory;
+        self.out_of_memory = seen;
+        more
+    }
+}
+
+fn lost() -> SandboxError {
+    SandboxError {
+        class: Some(ErrorClass::SandboxLost),
+        message: "the container ended while the command ran".to_owned(),
+        source: None,
     }
 }
 
@@ -294,6 +320,15 @@ struct Ended {
     /// `None` where nobody could tell.
     code: Option<i32>,
     daemons: String,
+}
+
+impl Ended {
+    fn lost() -> Self {
+        Self {
+            code: None,
+            daemons: String::new(),
+        }
+    }
 }
 
 #[async_trait]
@@ -384,13 +419,7 @@ impl Sandbox for DockerSandbox {
         if command.keeps_daemons {
             self.daemons = ended.daemons;
         }
-        let Some(code) = ended.code else {
-            return Err(SandboxError {
-                class: Some(ErrorClass::SandboxLost),
-                message: "the container ended while the command ran".to_owned(),
-                source: None,
-            });
-        };
+        let code = ended.code.ok_or_else(lost)?;
         if code != 0 && self.place.memory_is_limited {
             let killed = code == 137;
             let patience = if killed { OOM_LINGER } else { OOM_LINGER / 10 };

@@ -56,13 +56,18 @@ sweep() {
   done
 }
 
-# What survives of `boot`.
+# What survives of `boot`, and with it the shell that passes its output on; nothing where nothing does.
 survivors() {
-  read -r self _ </proc/self/stat
+  found=
   for pid in $(processes); do
-    case $pid in 1 | "$self" | "$$") continue ;; esac
-    look "$pid" && printf ' %s' "$pid"
+    case $pid in 1 | "$$") continue ;; esac
+    look "$pid" || continue
+    # This shell's own helpers and what they run.
+    [ "$parent" = "$$" ] && continue
+    look "$parent" && [ "$parent" = "$$" ] && continue
+    found="$found $pid"
   done
+  [ -z "$found" ] || echo " $$$found"
 }
 
 # Deletes an old result; one behind a link that leads out of the workspace is not the attempt's.
@@ -85,13 +90,20 @@ while [ "$old" -gt 0 ]; do
   old=$((old - 1))
 done
 
-(exec 3<&- 5>&-; exec "$@") >&4 2>&4 4>&-
-code=$?
 if [ "$stay" = yes ]; then
-  kill -9 "$watcher"
-  wait "$watcher"
-  printf 'ended %s%s\n' "$code" "$(survivors)" >&5
+  {
+    (exec 3<&- 4>&- 5>&-; exec "$@") 2>&1
+    code=$?
+    kill -9 "$watcher"
+    printf 'ended %s%s\n' "$code" "$(survivors)" >&5
+  } | {
+    # Once nobody reads it any more, what a daemon writes goes nowhere, and does not kill it.
+    cat >&4 3<&- 5>&-
+    exec cat >/dev/null 3<&- 4>&- 5>&-
+  }
 else
+  (exec 3<&- 5>&-; exec "$@") >&4 2>&4 4>&-
+  code=$?
   sweep "$$"
   printf 'ended %s\n' "$code" >&5
 fi
