@@ -234,6 +234,43 @@ async fn a_pair_whose_one_command_fails_has_all_its_attempts() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_keeps_every_sandbox_from_starting_is_said_once_for_each_attempt_and_not_tried_again() {
+    let engine = Engine {
+        unready: Some("there is no such image"),
+        ..Engine::default()
+    };
+    let done = finish(&config("runs: 2"), 2, engine, CancellationToken::new()).await;
+    assert_eq!(done.outcomes(), [[Outcome::Errored; 2]; 2]);
+    let records = done.run.pairs.iter().flat_map(|pair| &pair.records);
+    for error in records.map(|record| record.error.as_ref().unwrap()) {
+        assert_eq!(
+            (error.class, error.message.as_str()),
+            (ErrorClass::Provision, "there is no such image")
+        );
+    }
+    assert_eq!(done.engine.started.load(Ordering::SeqCst), 0);
+    let said = |event: &Event| matches!(event, Event::Preparing { line } if line == "looking");
+    assert!(done.events.iter().any(said));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sandbox_that_was_named_and_never_came_is_reaped_at_the_end() {
+    let engine = Engine::default().script("e1", 1, 1, Script::NoSandbox);
+    let done = finish(&config(""), 1, engine, CancellationToken::new()).await;
+    assert_eq!(done.outcomes(), [[Outcome::Passed]]);
+    assert_eq!(done.engine.reaped.load(Ordering::SeqCst), 1);
+    let mut open = std::collections::BTreeSet::new();
+    for event in &done.events {
+        match event {
+            Event::SandboxNamed { name, .. } => assert!(open.insert(name.clone())),
+            Event::SandboxGone { name } => assert!(open.remove(name)),
+            _ => {}
+        }
+    }
+    assert!(open.is_empty(), "each of them is told to be gone");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_errored_try_gets_a_fresh_sandbox_and_its_failures_are_told() {
     let engine =
         Engine::default()

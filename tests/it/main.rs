@@ -7,6 +7,8 @@
 )]
 
 mod action;
+#[cfg(unix)]
+mod cleanup;
 #[cfg(target_os = "linux")]
 mod contract;
 #[cfg(target_os = "linux")]

@@ -14,7 +14,8 @@ use tokio::time::Instant;
 use crate::config::CommandLine;
 use crate::model::{Boot, LeftSandbox, Whereabouts};
 use crate::sandbox::{
-    Backend, Capacity, Command, Exit, Ledger, Reaper, Sandbox, SandboxError, SandboxSpec, Workspace,
+    Backend, Capacity, Command, Exit, Ledger, Reaper, Sandbox, SandboxError, SandboxSpec, Setup, Warm,
+    Workspace,
 };
 
 /// What a try does in the scripted engine.
@@ -40,9 +41,11 @@ pub(super) struct Engine {
     running: Arc<AtomicUsize>,
     pub(super) most_running: Arc<AtomicUsize>,
     pub(super) started: Arc<AtomicUsize>,
-    pub(super) reaped: Arc<AtomicUsize>,
     /// When sandboxes were gone.
     pub(super) freed: Arc<Mutex<Vec<Instant>>>,
+    pub(super) reaped: Arc<AtomicUsize>,
+    /// Why nothing can be made ready.
+    pub(super) unready: Option<&'static str>,
 }
 
 impl Engine {
@@ -91,6 +94,19 @@ impl Backend for Engine {
         Capacity {
             running: None,
             starting: 64,
+        }
+    }
+
+    async fn prepare(
+        &self,
+        _: &Setup,
+        _: &dyn Ledger,
+        output: &mpsc::Sender<Vec<u8>>,
+    ) -> Result<Warm, SandboxError> {
+        output.send(b"looking\n".to_vec()).await.unwrap();
+        match self.unready {
+            Some(why) => Err(broken(why)),
+            None => Ok(Warm::Cold(None)),
         }
     }
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bollard::container::LogOutput;
 use bollard::exec::{StartExecOptions, StartExecResults};
 use bollard::models::ExecConfig;
-use bollard::query_parameters::StartContainerOptions;
+use bollard::query_parameters::{EventsOptionsBuilder, StartContainerOptions, WaitContainerOptionsBuilder};
 use camino::{Utf8Path, Utf8PathBuf};
 use futures::StreamExt as _;
 use tokio::io::AsyncWrite;
@@ -33,6 +33,9 @@ const OUTPUT_SILENCE: Duration = Duration::from_millis(500);
 
 /// How long the engine may take to tell of used-up memory after it has killed for it.
 const OOM_LINGER: Duration = Duration::from_secs(1);
+
+/// How long a container may take to end after its commands did.
+const ENDING_LINGER: Duration = Duration::from_secs(1);
 
 /// Largest piece of output.
 const CHUNK: usize = 16 * 1024;
@@ -246,11 +249,11 @@ impl DockerSandbox {
             });
         }
         // Something killed even what the command runs under: the command, or the end of the whole container.
-        let inspected = docker.inspect_container(&self.id, None).await;
-        let state = inspected
-            .map_err(|error| failed("lost the container", error))?
-            .state;
-        if state.and_then(|state| state.running) != Some(true) {
+        let options = WaitContainerOptionsBuilder::default()
+            .condition("not-running")
+            .build();
+        let mut ending = Box::pin(docker.wait_container(&self.id, Some(options)));
+        if timeout(ENDING_LINGER, ending.next()).await.is_ok() {
             return Ok(Ended::lost());
         }
         let inspected = docker.inspect_exec(&exec).await;
@@ -263,7 +266,7 @@ impl DockerSandbox {
 
     /// Whether the engine has killed for memory since it was last asked.
     async fn ran_out_of_memory(&mut self, patience: Duration) -> bool {
-        let options = bollard::query_parameters::EventsOptionsBuilder::default()
+        let options = EventsOptionsBuilder::default()
             .since("1")
             .filters(&std::collections::HashMap::from([
                 ("type", vec!["container"]),

@@ -122,7 +122,8 @@ async fn an_init_process_is_the_first_and_what_is_left_behind_is_killed_all_the_
     let Some(mut bench) = Bench::new() else { return };
     bench.config.init = true;
     let mut sandbox = bench.start().await;
-    let text = "(setsid sleep 1000 &); sleep 1000 & tr '\\0' ' ' </proc/1/cmdline | cut -d' ' -f1";
+    let text =
+        "(setsid sleep 1000 &); sleep 1000 & tr '\\0' ' ' </proc/1/cmdline | cut -d' ' -f1 | head -n 1";
     assert_eq!(sh(&mut *sandbox, text).await, "/sbin/docker-init\n");
     let left = sh(&mut *sandbox, "ps -o args | grep -c '^sleep 1000$'; true").await;
     assert_eq!(left, "0\n");
