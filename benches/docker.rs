@@ -115,7 +115,7 @@ async fn lifecycle(docker: &Docker) -> Result<(), Failure> {
     let words = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
     let body = ContainerCreateBody {
         image: Some(IMAGE.to_owned()),
-        entrypoint: words(&["sh", "-c", IDLE, "evalwave", "600"]).map(Into::into),
+        entrypoint: words(&["sh", "-c", IDLE, "evalwave", "600"]),
         host_config: Some(HostConfig {
             network_mode: Some("none".to_owned()),
             auto_remove: Some(true),
