@@ -102,7 +102,11 @@ fn dispatch(arguments: Arguments, context: &Context) -> Result<ExitCode, Failure
         Subcommand::Report(arguments) => render::report(&arguments, context),
         Subcommand::Action => Ok(action::action(context)),
         Subcommand::Comment(arguments) => action::comment(&arguments.directory, context),
-        Subcommand::Cleanup(arguments) => cleanup::cleanup(arguments.directory.as_deref(), context),
+        Subcommand::Cleanup(arguments) => cleanup::cleanup(
+            arguments.directory.as_deref(),
+            arguments.config.as_deref(),
+            context,
+        ),
         Subcommand::Init(arguments) => init::init(&arguments, context),
         Subcommand::Schema(arguments) => schema::schema(&arguments),
         Subcommand::Completions(arguments) => manual::completions(&arguments),

@@ -282,6 +282,10 @@ pub(super) struct CleanupArguments {
     /// The run directory [default: evalwave-out/latest]
     #[arg(value_name = "DIR")]
     pub(super) directory: Option<Utf8PathBuf>,
+    /// The run's configuration, where its sandboxes are made by commands [default: evalwave.yml, then
+    /// .github/evalwave.yml]
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) config: Option<Utf8PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -63,7 +63,7 @@ impl Arm {
             place.run_id,
             common.started_at,
         )?;
-        let backend = engine::backend(&config.sandbox, &job, common.context)?;
+        let backend = engine::backend(&config.sandbox, &job, &common.suite.root, common.context)?;
         let directory = RunDir::create(&place.directory, place.overwrite, &job.plan, &config.attempt)?;
         let show = common.audience.attend(place.name, &job, directory.path());
         let recording = Arc::new(Recording::new(directory, show));

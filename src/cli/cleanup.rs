@@ -13,7 +13,11 @@ use crate::store::Sandboxes;
 
 /// Cleans up after the run in `named`, or after the newest one. What could not be is exit code 3; another call takes it
 /// up again.
-pub(super) fn cleanup(named: Option<&Utf8Path>, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) fn cleanup(
+    named: Option<&Utf8Path>,
+    config: Option<&Utf8Path>,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
     let directory = match named {
         Some(named) => context.absolute(named),
         None => newest(context)
@@ -25,7 +29,7 @@ pub(super) fn cleanup(named: Option<&Utf8Path>, context: &Context) -> Result<Exi
     let driver = Driver::new()?;
     let mut all = true;
     for directory in arms(&directory) {
-        match delete(&directory, &driver, context) {
+        match delete(&directory, config, &driver, context) {
             Ok(0) => {}
             Ok(1) => tell(&format!("deleted 1 sandbox of `{directory}`")),
             Ok(many) => tell(&format!("deleted {many} sandboxes of `{directory}`")),
@@ -54,7 +58,12 @@ fn arms(directory: &Utf8Path) -> [Utf8PathBuf; 4] {
 }
 
 /// Gives how many it deleted.
-fn delete(directory: &Utf8Path, driver: &Driver, context: &Context) -> Result<usize, Failure> {
+fn delete(
+    directory: &Utf8Path,
+    config: Option<&Utf8Path>,
+    driver: &Driver,
+    context: &Context,
+) -> Result<usize, Failure> {
     let Some(mut sandboxes) = Sandboxes::open(directory)? else {
         return Ok(0);
     };
@@ -62,7 +71,7 @@ fn delete(directory: &Utf8Path, driver: &Driver, context: &Context) -> Result<us
     if left.is_empty() {
         return Ok(0);
     }
-    let reaper = engine::reaper(sandboxes.whereabouts(), context)?;
+    let reaper = engine::reaper(sandboxes.whereabouts(), sandboxes.run_id(), config, context)?;
     driver.finish(reaper.reap(sandboxes.run_id(), &left))?;
     sandboxes.all_gone()?;
     Ok(left.len())

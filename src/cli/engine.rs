@@ -5,11 +5,12 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::Failure;
 use super::context::Context;
-use crate::config::SandboxConfig;
+use super::{Failure, sources};
+use crate::config::{AttemptConfig, SandboxConfig};
 use crate::model::Whereabouts;
 use crate::runner::Job;
+use crate::sandbox::command::{self, CommandBackend, CommandOptions, CommandReaper};
 use crate::sandbox::docker::{self, DockerBackend, DockerEngine, DockerReaper};
 use crate::sandbox::local::{self, LocalBackend, LocalOptions, LocalReaper};
 use crate::sandbox::{Backend, Capacity, Reaper};
@@ -19,14 +20,16 @@ pub(super) fn capacity(config: &SandboxConfig, context: &Context) -> Option<Capa
     match config {
         SandboxConfig::Local(local) => Some(local::capacity_here(local)),
         SandboxConfig::Docker(config) => Some(docker::capacity(config, &docker_engine(context))),
-        SandboxConfig::Vercel(_) | SandboxConfig::Command(_) => None,
+        SandboxConfig::Command(_) => Some(command::capacity()),
+        SandboxConfig::Vercel(_) => None,
     }
 }
 
-/// The engine for a run.
+/// The engine for a run; `root` is the configuration's.
 pub(super) fn backend(
     config: &SandboxConfig,
     job: &Job,
+    root: &Utf8Path,
     context: &Context,
 ) -> Result<Arc<dyn Backend>, Failure> {
     match config {
@@ -46,20 +49,55 @@ pub(super) fn backend(
             let engine = docker_engine(context);
             Ok(Arc::new(DockerBackend::new(config, engine, &job.workspace.root)?))
         }
-        SandboxConfig::Vercel(_) | SandboxConfig::Command(_) => {
+        SandboxConfig::Command(command) => {
+            let options = command_options(&job.attempt, root, context);
+            Ok(Arc::new(CommandBackend::new(command, options, &job.run_id)))
+        }
+        SandboxConfig::Vercel(_) => {
             Err(anyhow!("`sandbox.kind: {}` is not built in yet", config.kind()).into())
         }
     }
 }
 
-/// What deletes the sandboxes of a run that is over.
-pub(super) fn reaper(whereabouts: &Whereabouts, context: &Context) -> Result<Box<dyn Reaper>, Failure> {
+/// What deletes the sandboxes of the run `run_id`, which is over. Commands are those of the configuration, which is read
+/// again: what a run has written down is no reason to run any.
+pub(super) fn reaper(
+    whereabouts: &Whereabouts,
+    run_id: &str,
+    config: Option<&Utf8Path>,
+    context: &Context,
+) -> Result<Box<dyn Reaper>, Failure> {
     match whereabouts {
         Whereabouts::Local { temporary } => Ok(Box::new(LocalReaper::new(temporary))),
         Whereabouts::Docker { host } => Ok(Box::new(DockerReaper::new(DockerEngine {
             host: Some(host.clone()),
             ..docker_engine(context)
         }))),
+        Whereabouts::Command => {
+            let (config, root, name) = sources::read_config(config, context)?;
+            let SandboxConfig::Command(command) = &config.sandbox else {
+                let kind = config.sandbox.kind();
+                return Err(anyhow!(
+                    "its sandboxes were made by the commands of a configuration, but `{name}` has `sandbox.kind: {kind}`\nname the run's own configuration with --config"
+                )
+                .into());
+            };
+            let options = command_options(&config.attempt, &root, context);
+            Ok(Box::new(CommandReaper::new(command, options, run_id)))
+        }
+    }
+}
+
+/// The user's commands have this process's environment, but nothing that is an attempt's alone.
+fn command_options(attempt: &AttemptConfig, root: &Utf8Path, context: &Context) -> CommandOptions {
+    let is_secret = |name: &str| attempt.secrets.iter().any(|secret| secret.name == name);
+    let environment = context.environment.iter().filter(|(name, _)| !is_secret(name));
+    CommandOptions {
+        root: root.to_owned(),
+        environment: environment
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+        temporary: context.temp_dir.clone(),
     }
 }
 

@@ -188,6 +188,23 @@ fn settings_given(
     Given::new(flags, inputs, context.environment.clone())
 }
 
+/// The configuration that is named, by the action's input or else by itself, with its root and its name.
+pub(super) fn read_config(
+    named: Option<&Utf8Path>,
+    context: &Context,
+) -> Result<(Config, Utf8PathBuf, Utf8PathBuf), Failure> {
+    let context = context.with_inputs();
+    let given = Given::new([], context.inputs.clone(), context.environment.clone());
+    let input = given.text(&settings::CONFIG)?.map(Utf8Path::new);
+    let (path, name) = find_config(named.or(input), &context)?;
+    let bytes = fs_err::read(&path).context("cannot read the configuration")?;
+    let source = Source {
+        name: name.as_str(),
+        bytes: &bytes,
+    };
+    Ok((config::load(Some(&source), &given)?, root_of(&path), name))
+}
+
 /// The configuration's path, and its name as the user knows it.
 fn find_config(named: Option<&Utf8Path>, context: &Context) -> Result<(Utf8PathBuf, Utf8PathBuf), Failure> {
     if let Some(named) = given(named) {

@@ -12,6 +12,8 @@ pub enum Whereabouts {
         /// The directory of temporary files.
         temporary: Utf8PathBuf,
     },
+    /// Where the commands of the configuration say: they are not repeated here.
+    Command,
     /// In containers.
     Docker {
         /// The engine's address.

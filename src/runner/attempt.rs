@@ -60,7 +60,11 @@ impl TryContext {
         let graded = match self.live(&mut life, cancel).await {
             Ok(graded) => graded,
             Err(course) => {
-                let judgement = judge(&course, &self.job.rules);
+                let mut judgement = judge(&course, &self.job.rules);
+                if let Some(error) = &mut judgement.error {
+                    // An engine's own words may hold what it was given.
+                    error.message = self.job.redactor.text(&error.message).into_owned();
+                }
                 let each = indexes(&self.job.plan, self.id.index);
                 each.map(|_| Graded::without_result(judgement.clone())).collect()
             }

@@ -33,7 +33,8 @@ use crate::config::{HomeMode, LocalConfig};
 use crate::config::{LandlockMode, NetworkMode};
 use crate::model::Boot;
 use capacity::Machine;
-use directory::{RunDirectory, remove_tree};
+pub(super) use directory::RunDirectory;
+use directory::remove_tree;
 #[cfg(windows)]
 use jobs::{Launch, Processes};
 #[cfg(unix)]

@@ -2,6 +2,7 @@
 //!
 //! A sandbox of the suite has `sh` and the common tools of busybox, and no more.
 
+mod command;
 mod commands;
 mod endings;
 mod engines;
@@ -165,4 +166,4 @@ macro_rules! contract {
     };
 }
 
-contract!(local docker);
+contract!(local docker scripted by_files docker_cli slurm);

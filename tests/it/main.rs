@@ -16,6 +16,8 @@ mod contract;
 #[cfg(target_os = "linux")]
 mod docker;
 mod docs;
+#[cfg(target_os = "linux")]
+mod engines;
 mod formats;
 mod github;
 mod hostile;

@@ -59,6 +59,16 @@ pub(crate) fn json(assert: &Assert) -> Value {
     serde_json::from_slice(&assert.get_output().stdout).unwrap()
 }
 
+/// What a variable names that `.ci/run` starts; without it, says that the test is skipped.
+#[cfg(target_os = "linux")]
+pub(crate) fn only_in_ci(variable: &str) -> Option<String> {
+    let value = std::env::var(variable).ok();
+    if value.is_none() {
+        eprintln!("skipped: {variable} is not set; `.ci/run` starts what it names");
+    }
+    value
+}
+
 /// A passing directory with a suite in it.
 pub(crate) struct Suite {
     directory: TempDir,

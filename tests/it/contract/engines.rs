@@ -8,11 +8,12 @@ use evalwave::sandbox::docker::{DockerBackend, DockerEngine};
 use evalwave::sandbox::local::{LocalBackend, LocalOptions};
 use tempfile::TempDir;
 
+pub(super) use super::command::{by_files, docker_cli, scripted, slurm};
 use super::{Engine, argument_lists};
 use crate::support::docker::{containers, docker_config, docker_host, marked, unique};
 
 /// A directory of a test's own. In the build directory rather than in /tmp, which a confined command may write to.
-fn directory() -> (TempDir, Utf8PathBuf) {
+pub(super) fn directory() -> (TempDir, Utf8PathBuf) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = Utf8PathBuf::from_path_buf(directory.path().canonicalize().unwrap()).unwrap();
     fs_err::create_dir(path.join("source")).unwrap();
@@ -82,7 +83,7 @@ impl Engine for Local {
 }
 
 /// Every path below a directory.
-fn walk(directory: &Utf8Path) -> Vec<Utf8PathBuf> {
+pub(super) fn walk(directory: &Utf8Path) -> Vec<Utf8PathBuf> {
     let mut found = Vec::new();
     for entry in directory.read_dir_utf8().into_iter().flatten().flatten() {
         let path = entry.into_path();
