@@ -12,7 +12,7 @@ mod verdict;
 pub use conclude::{Facts, conclude, is_complete};
 pub use document::{summarize, summarize_pair};
 pub use judge::{
-    CommandEnd, Course, ExitRules, Failure, Found, Judgement, Ran, Rules, judge, with_last_lines,
+    CommandEnd, Course, ExitRules, Failure, Found, Judgement, Ran, Rules, judge, last_lines, with_last_lines,
 };
 pub use members::Members;
 pub use publish::{Published, Standing, publish_document};

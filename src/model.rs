@@ -33,4 +33,4 @@ pub use reading::{Check, Reading, ReadingVerdict, Usage};
 pub use result_set::{PairResult, ResultSet, Sample};
 pub use run::{PairRun, Run};
 pub use sandbox::{LeftSandbox, Whereabouts};
-pub use summary::{PairSummary, RunFacts, Summary, Totals, Verdict};
+pub use summary::{Before, PairSummary, RunFacts, Summary, Totals, Verdict};

@@ -6,6 +6,7 @@
 mod attempts;
 mod ctrf;
 mod escape;
+mod html;
 mod junit;
 mod markdown;
 pub mod plan;
@@ -14,7 +15,8 @@ mod terminal;
 mod view;
 mod words;
 
-pub use escape::{code, excerpt, plain};
+pub use escape::{ascii, code, excerpt, plain};
+pub use html::HtmlError;
 pub use words::{duration, points, rate};
 
 use serde::Serialize;
@@ -35,18 +37,12 @@ pub fn running(summary: &Summary, limit: usize) -> String {
     markdown::render(&view::of_running(summary), limit)
 }
 
-/// How far a run is that goes on, in one line.
-pub fn progress(summary: &Summary) -> String {
-    let totals = &summary.totals;
-    let attempts = &totals.attempts;
-    let ended = attempts.planned.saturating_sub(attempts.cancelled);
-    format!(
-        "{ended} of {} attempts have ended: {} passed, {} failed, {} errored",
-        attempts.planned,
-        attempts.passed,
-        attempts.failed + attempts.timed_out,
-        attempts.errored
-    )
+/// A run as a page: one HTML file that asks for nothing else.
+///
+/// # Errors
+/// A number that JSON cannot hold; a summary that was read has none.
+pub fn html(summary: &Summary) -> Result<String, HtmlError> {
+    html::render(&view::page::of(summary))
 }
 
 /// A comparison as Markdown; `limit` as in [`markdown`].

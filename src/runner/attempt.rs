@@ -9,18 +9,17 @@ use tokio::time::Instant;
 
 use super::collect::{self, Collected, Located};
 use super::ending::{TryEnd, indexes};
-use super::environment;
 use super::failure::{
     failure, past_limit, sandbox_failed, sandbox_gone, store_failed, with_output, within, within_limit,
 };
 use super::ledger::Account;
 use super::output::OutputLog;
-use super::{Job, Recorder, prepare};
+use super::{Job, Recorder, environment, evidence, prepare};
 use crate::aggregate::{CommandEnd, Course, Failure, Judgement, Ran, judge, round_seconds};
 use crate::config::template::{CommandTemplate, UnknownPlaceholder, Values};
 use crate::model::layout::OUTPUT_FILE;
 use crate::model::{
-    AttemptDetails, AttemptId, AttemptRecord, Boot, CancelReason, Check, ErrorClass, Event, Phase, Phases,
+    AttemptDetails, AttemptId, AttemptRecord, Boot, CancelReason, ErrorClass, Event, Outcome, Phase, Phases,
     Reading,
 };
 use crate::sandbox::{Backend, Command, Exit, Sandbox, SandboxSpec};
@@ -55,6 +54,7 @@ impl TryContext {
             phases: Phases::default(),
             boot: None,
             notes: Vec::new(),
+            last: String::new(),
             started: Instant::now(),
         };
         let graded = match self.live(&mut life, cancel).await {
@@ -88,6 +88,7 @@ impl TryContext {
         let lived = lived?;
         let finished = finished.map_err(|error| Course::Failed(store_failed(error)))?;
         life.notes.extend(finished.note);
+        life.last.clone_from(&finished.last);
         let (end, collected) =
             lived.map_err(|failure| Course::Failed(with_output(failure, &finished.last)))?;
         Ok(self.grade(end, collected, &finished.last, life))
@@ -269,6 +270,7 @@ impl TryContext {
         // Where any attempt of the try gave a result, its command is never run again.
         let retry = graded.iter().all(|each| each.judgement.retry);
         let throttled = graded.iter().any(|each| each.judgement.throttled());
+        let output = evidence::excerpt(&life.last);
         let ends = graded.into_iter().zip(indexes(&self.job.plan, self.id.index));
         let records = ends.map(|(graded, index)| {
             let judgement = graded.judgement;
@@ -280,6 +282,8 @@ impl TryContext {
                 pair: self.id.pair.clone(),
                 index,
             };
+            // The message of an error has the end of the output already.
+            let failed = matches!(judgement.outcome, Outcome::Failed | Outcome::TimedOut);
             let record = AttemptRecord {
                 index,
                 outcome: judgement.outcome,
@@ -290,7 +294,10 @@ impl TryContext {
                 boot: life.boot,
                 tries: self.try_number,
                 error: judgement.error,
-                checks_failed: failed(&checks),
+                checks_failed: evidence::failed(&checks),
+                check_notes: evidence::check_notes(&checks),
+                checks: (!checks.is_empty()).then_some(checks.len()),
+                output: output.clone().filter(|_| failed),
                 score,
                 usage,
                 path: Some(id.path()),
@@ -337,6 +344,8 @@ struct Life {
     boot: Option<Boot>,
     /// What a reader should know.
     notes: Vec<String>,
+    /// The end of its output.
+    last: String,
     /// When it had its turn to hold a sandbox.
     started: Instant,
 }
@@ -372,12 +381,6 @@ async fn run_command(
         Ok(Err(error)) => Err(sandbox_failed(phase, &error)),
         Err(_) => Ok(None),
     }
-}
-
-/// The names of the checks that failed, in their order.
-fn failed(checks: &[Check]) -> Vec<String> {
-    let failed = checks.iter().filter(|check| !check.passed);
-    failed.map(|check| check.name.clone()).collect()
 }
 
 /// Seconds, as every document has them.

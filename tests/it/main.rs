@@ -7,6 +7,8 @@
 )]
 
 mod action;
+mod browser;
+mod configuration;
 mod docs;
 mod formats;
 mod github;
@@ -15,6 +17,7 @@ mod judged;
 mod layers;
 #[cfg(target_os = "linux")]
 mod local;
+mod manual;
 mod presets;
 mod run;
 mod scheduling;
@@ -22,5 +25,6 @@ mod schemas;
 mod sources;
 mod statistics;
 mod support;
+mod terminal;
 mod traces;
 mod usage;

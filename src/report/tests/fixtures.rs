@@ -60,6 +60,7 @@ pub(in crate::report) fn pair(experiment: &str, eval: &str, attempts: Vec<Attemp
         representative: (graded > 0).then_some(1),
         seconds: attempts.iter().map(|attempt| attempt.seconds).sum(),
         firm: passed > 0 || graded as usize == attempts.len(),
+        before: None,
         attempts,
     }
 }
@@ -139,7 +140,7 @@ pub(in crate::report) fn run_of(pairs: Vec<PairSummary>) -> Summary {
     }
 }
 
-pub(super) fn small() -> Summary {
+pub(in crate::report) fn small() -> Summary {
     run_of(vec![
         pair(
             "fast",
@@ -162,7 +163,7 @@ pub(super) fn small() -> Summary {
     ])
 }
 
-pub(super) fn flip(experiment: &str, eval: &str, before: &str, now: &str, flaky: bool) -> Flip {
+pub(in crate::report) fn flip(experiment: &str, eval: &str, before: &str, now: &str, flaky: bool) -> Flip {
     let id = PairId::new(experiment, eval).unwrap();
     Flip {
         experiment: id.experiment,
@@ -175,7 +176,7 @@ pub(super) fn flip(experiment: &str, eval: &str, before: &str, now: &str, flaky:
     }
 }
 
-pub(super) fn compared(of: usize, before: usize, now: usize) -> Comparison {
+pub(in crate::report) fn compared(of: usize, before: usize, now: usize) -> Comparison {
     let side = |source: &str, passed| Side {
         source: source.to_owned(),
         pairs: of,
@@ -220,7 +221,7 @@ pub(super) fn compared(of: usize, before: usize, now: usize) -> Comparison {
 }
 
 /// 237 pairs, 185 x 2/2, 22 x 1/2, 30 x 0/2, against a baseline with 10 and 6 flips.
-pub(super) fn large() -> Summary {
+pub(in crate::report) fn large() -> Summary {
     let pairs = (0..237).map(|number| {
         let outcomes = match number {
             0..30 => [Outcome::Failed, Outcome::Failed],
