@@ -227,6 +227,8 @@ fn claimed_entries(archive: &[u8]) -> usize {
 mod tests {
     use std::io::Write as _;
 
+    use proptest::prelude::*;
+
     use super::{Archive, BadZip, Limits, claimed_entries, read};
 
     const LIMITS: Limits = Limits {
@@ -323,5 +325,27 @@ mod tests {
         let after = opened.map(change).unwrap();
         assert_eq!(read(&after, "a", LIMITS).unwrap(), b"***");
         assert_eq!(read(&after, "b/c", LIMITS).unwrap(), b"nothing");
+    }
+
+    proptest! {
+        /// A changed byte may make an archive unreadable, and never makes it more than its limits.
+        #[test]
+        fn no_damaged_archive_panics_or_grows(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+            let mut bytes = archive(&[("a", &[7; 2_000]), ("b", b"text")]);
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            if let Ok(mut opened) = Archive::open(&bytes, LIMITS) {
+                for name in opened.names() {
+                    let read = opened.read(&name).map(|bytes| bytes.len() as u64);
+                    prop_assert!(read.is_err() || read.is_ok_and(|length| length <= LIMITS.file));
+                }
+            }
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = Archive::open(&[&b"PK\x03\x04"[..], &bytes].concat(), LIMITS);
+            let _ = Archive::open(&[&bytes[..], &b"PK\x05\x06"[..], &bytes].concat(), LIMITS);
+        }
     }
 }
