@@ -114,6 +114,10 @@ fn print(text: &str) -> Result<(), Failure> {
 /// Writes the documents of a whole run; what cannot be written is said. Gives whether all were.
 fn keep(directory: &RunDir, summary: &Summary) -> Result<bool, Failure> {
     let mut all = true;
+    if let Err(error) = directory.conclude(summary.findings()) {
+        tell(&format!("warning: {}", with_causes(&error)));
+        all = false;
+    }
     let documents = [
         (SUMMARY_FILE, json(summary)?),
         (REPORT_FILE, report::markdown(summary, usize::MAX)),

@@ -31,4 +31,4 @@ pub use policy::{Gate, OnPass, OnTimeout, Policy, Strategy};
 pub use reading::{Check, Reading, ReadingVerdict, Usage};
 pub use result_set::{PairResult, ResultSet, Sample};
 pub use run::{PairRun, Run};
-pub use summary::{PairSummary, RunFacts, Summary, Totals, Verdict};
+pub use summary::{Findings, PairSummary, RunFacts, Summary, Totals, Verdict};

@@ -17,7 +17,7 @@ use crate::config::{BaselineConfig, Config};
 use crate::glob::InvalidGlob;
 use crate::model::{Pair, PlannedLimit, PlannedPair, RunPlan, SelectionKind, Strategy};
 
-pub use budget::left;
+pub use budget::{left, used};
 pub use concurrency::waves;
 pub use document::{PlanDocument, PlannedPairDocument, document};
 pub use experience::Experience;

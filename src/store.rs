@@ -2,6 +2,7 @@
 
 mod journal;
 mod publish;
+mod resume;
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,11 +15,11 @@ use crate::config::{AttemptConfig, PublishConfig};
 use crate::model::layout::{BASELINE_DIR, CONFIRM_DIR, JOURNAL_FILE, RAW_RESULTS, SUMMARY_FILE};
 use crate::model::summary::SUMMARY_SCHEMA;
 use crate::model::{
-    AttemptDetails, AttemptId, AttemptRecord, Event, PairId, PlannedPair, Run, RunPlan, Summary,
+    AttemptDetails, AttemptId, AttemptRecord, Event, Findings, PairId, PlannedPair, Run, RunPlan, Summary,
 };
 use journal::Journal;
 
-pub use journal::replay;
+pub use journal::{Replayed, replay};
 
 /// There as long as a comment goes on that this run has begun.
 pub const COMMENT_FILE: &str = "comment.json";
@@ -69,6 +70,17 @@ pub enum StoreError {
         /// What it says of itself.
         schema: String,
     },
+    /// A run that came no further than its directory.
+    #[error("`{0}` holds nothing: its run died before it began\nrun it again with --overwrite")]
+    Nothing(Utf8PathBuf),
+    /// The directory's run measures something else.
+    #[error("cannot resume `{path}`: {why}\nname another directory, or give --overwrite to replace the run")]
+    Different {
+        /// The directory.
+        path: Utf8PathBuf,
+        /// The difference.
+        why: String,
+    },
     /// A journal that this version cannot replay.
     #[error("cannot replay `{path}`: {why}")]
     Journal {
@@ -111,7 +123,42 @@ impl RunDir {
         fs::create_dir_all(path).map_err(StoreError::Create)?;
         make_room(path, overwrite)?;
         let journal = Journal::create(&path.join(JOURNAL_FILE), &path.join(SANDBOXES_FILE))?;
-        Ok(Self {
+        Ok(Self::new(path, journal, plan, attempt))
+    }
+
+    /// Goes on with the run that the directory holds; gives the run so far. Files that the journal knows of and that are
+    /// not there, because only the journal was kept, are written again from it.
+    ///
+    /// # Errors
+    /// [`StoreError::NoRun`], [`StoreError::Nothing`], [`StoreError::Running`]; [`StoreError::Different`] where its plan
+    /// or its commit is another one; a journal that cannot be replayed; disk errors.
+    pub fn resume(
+        path: &Utf8Path,
+        plan: &RunPlan,
+        commit: Option<&str>,
+        attempt: &AttemptConfig,
+    ) -> Result<(Self, Run), StoreError> {
+        let journal = path.join(JOURNAL_FILE);
+        if !journal.is_file() {
+            return Err(StoreError::NoRun(path.to_owned()));
+        }
+        if journal::is_being_written(&path.join(SANDBOXES_FILE)) {
+            return Err(StoreError::Running(path.to_owned()));
+        }
+        let Replayed { mut run, whole, .. } = replay(&journal)?;
+        if let Some(why) = resume::difference(&run, plan, commit) {
+            return Err(StoreError::Different {
+                path: path.to_owned(),
+                why,
+            });
+        }
+        let opened = Journal::go_on(&journal, whole, &path.join(SANDBOXES_FILE))?;
+        resume::restore(path, &journal, &mut run)?;
+        Ok((Self::new(path, opened, plan, attempt), run))
+    }
+
+    fn new(path: &Utf8Path, journal: Journal, plan: &RunPlan, attempt: &AttemptConfig) -> Self {
+        Self {
             path: path.to_owned(),
             journal,
             publish: attempt.publish.clone(),
@@ -122,7 +169,7 @@ impl RunDir {
                 .map(|pair| (pair.id.clone(), pair.clone()))
                 .collect(),
             runs: plan.runs,
-        })
+        }
     }
 
     /// Where it is.
@@ -161,6 +208,16 @@ impl RunDir {
                 // The journal knows of it whatever became of the file.
                 self.journal.write(event).await.and(kept)
             }
+            Event::TryFailed {
+                attempt,
+                record,
+                details,
+                ..
+            } => {
+                // It moves to `tries/<t>` with the rest of the try's files.
+                let kept = write_attempt(&self.path.join(attempt.path()), record, details).await;
+                self.journal.write(event).await.and(kept)
+            }
             Event::PairEnded {
                 pair,
                 verdict,
@@ -185,6 +242,17 @@ impl RunDir {
             }
             _ => self.journal.write(event).await,
         }
+    }
+
+    /// Writes down what was found when the run had ended, so that its summary can be made again from the journal. Not for
+    /// asynchronous code: it waits for the disk.
+    ///
+    /// # Errors
+    /// Disk errors.
+    pub fn conclude(&self, findings: Findings) -> Result<(), StoreError> {
+        self.journal.write_now(&Event::RunConcluded {
+            findings: Box::new(findings),
+        })
     }
 
     /// Writes a document of the whole run, whole or not at all.
@@ -228,8 +296,24 @@ pub fn point_latest(_run_dir: &Utf8Path, _link: &Utf8Path) -> Result<(), StoreEr
 pub enum Stored {
     /// Its summary.
     Summary(Box<Summary>),
-    /// It never came to a summary: the run as its journal tells it.
-    Unfinished(Box<Run>),
+    /// It has none: the run as its journal tells it.
+    Journal(Box<Replayed>),
+}
+
+/// Whether a directory holds the journal of a run.
+pub fn holds_run(path: &Utf8Path) -> bool {
+    path.join(JOURNAL_FILE).is_file()
+}
+
+/// The name of the run that a directory holds.
+///
+/// # Errors
+/// [`StoreError::NoRun`], [`StoreError::Nothing`], a journal that cannot be read; disk errors.
+pub fn run_id(path: &Utf8Path) -> Result<String, StoreError> {
+    if !holds_run(path) {
+        return Err(StoreError::NoRun(path.to_owned()));
+    }
+    journal::run_id(&path.join(JOURNAL_FILE))
 }
 
 /// Reads a run directory.
@@ -243,7 +327,7 @@ pub fn load(path: &Utf8Path) -> Result<Stored, StoreError> {
     }
     let journal = path.join(JOURNAL_FILE);
     if journal.is_file() {
-        return replay(&journal).map(|run| Stored::Unfinished(Box::new(run)));
+        return replay(&journal).map(|replayed| Stored::Journal(Box::new(replayed)));
     }
     Err(StoreError::NoRun(path.to_owned()))
 }
@@ -349,18 +433,21 @@ async fn write_attempt(
     record: &AttemptRecord,
     details: &AttemptDetails,
 ) -> Result<(), StoreError> {
-    let file = AttemptFile {
-        attempt: record,
-        details,
-    };
-    let mut text = serde_json::to_string_pretty(&file).map_err(std::io::Error::from)?;
-    text.push('\n');
+    let text = attempt_text(record, details)?;
     let path = path.to_owned();
     blocking(move || {
         fs::create_dir_all(&path)?;
         write_atomically(&path.join(ATTEMPT_FILE), text.as_bytes())
     })
     .await
+}
+
+/// A record with its details, as a document.
+fn attempt_text(attempt: &AttemptRecord, details: &AttemptDetails) -> Result<String, StoreError> {
+    let mut text =
+        serde_json::to_string_pretty(&AttemptFile { attempt, details }).map_err(std::io::Error::from)?;
+    text.push('\n');
+    Ok(text)
 }
 
 /// Writes a file under a passing name beside it, then renames it.

@@ -140,6 +140,9 @@ pub(super) struct RunArguments {
     /// Where to write the run [default: evalwave-out/<run id>]
     #[arg(short, long, value_name = "DIR")]
     pub(super) output_dir: Option<Utf8PathBuf>,
+    /// Go on with the run that the output directory holds [default: evalwave-out/latest]: what has a result is kept
+    #[arg(long, conflicts_with = "overwrite")]
+    pub(super) resume: bool,
     /// Replace the run that the output directory holds
     #[arg(long)]
     pub(super) overwrite: bool,

@@ -17,10 +17,10 @@ use super::{Failure, tell};
 use crate::config::{Config, SandboxConfig};
 use crate::model::{Concurrency, Run, RunPlan};
 use crate::plan;
-use crate::runner::{self, Job};
+use crate::runner::{self, Earlier, Job};
 use crate::sandbox::Backend;
 use crate::sandbox::local::{LocalBackend, LocalOptions};
-use crate::store::RunDir;
+use crate::store::{self, RunDir};
 
 /// Where an arm's files come from and go.
 pub(super) struct Place<'a> {
@@ -30,8 +30,19 @@ pub(super) struct Place<'a> {
     pub(super) root: &'a Utf8Path,
     pub(super) run_id: String,
     pub(super) directory: Utf8PathBuf,
-    /// Whether a run that is there already gives way.
-    pub(super) overwrite: bool,
+    /// What becomes of a run that is there already.
+    pub(super) occupied: Occupied,
+}
+
+/// What becomes of a run that a directory holds already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Occupied {
+    /// It is the user's: nothing is run.
+    Refuse,
+    /// It gives way.
+    Replace,
+    /// It goes on. Below the run's own directory there may be none yet.
+    Resume,
 }
 
 /// What all arms of a run have in common.
@@ -57,7 +68,7 @@ impl Arm {
     pub(super) fn new(common: &Common<'_>, place: Place<'_>, plan: RunPlan) -> Result<Self, Failure> {
         let config = &common.suite.config;
         let workspace = job::workspace(config, place.root, common.leave_out)?;
-        let job = job::job(
+        let mut job = job::job(
             config,
             common.means,
             workspace,
@@ -65,8 +76,23 @@ impl Arm {
             place.run_id,
             common.started_at,
         )?;
+        let resumes = place.occupied == Occupied::Resume
+            && (place.name.is_empty() || store::holds_run(&place.directory));
+        let directory = if resumes {
+            let commit = job.commit.as_deref();
+            let (directory, run) = RunDir::resume(&place.directory, &job.plan, commit, &config.attempt)?;
+            job.run_id.clone_from(&run.id);
+            job.started_at = run.started_at;
+            job.earlier = Some(Earlier {
+                run,
+                resumed_at: common.started_at,
+            });
+            directory
+        } else {
+            let replace = place.occupied == Occupied::Replace;
+            RunDir::create(&place.directory, replace, &job.plan, &config.attempt)?
+        };
         let backend = backend(config, &job, common.context)?;
-        let directory = RunDir::create(&place.directory, place.overwrite, &job.plan, &config.attempt)?;
         let show = common.audience.attend(place.name, &job, directory.path());
         let recording = Arc::new(Recording::new(directory, show));
         Ok(Self {

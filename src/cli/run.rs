@@ -5,7 +5,7 @@ use std::sync::Arc;
 use camino::Utf8Path;
 
 use super::arguments::{RunArguments, TextOrJson, given};
-use super::arms::Driver;
+use super::arms::{Driver, Occupied};
 use super::baseline::Baseline;
 use super::context::{self, Context};
 use super::execution::{Execution, LOST};
@@ -47,11 +47,19 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
     let baseline = Baseline::read(&suite, named, context)?;
     let past = Past::of(&suite, named, &baseline, &known, context);
     let plan = suite.plan(&arguments.selection, &past)?;
-    let output = Output::of(
-        given(arguments.output_dir.as_deref()),
-        context::new_run_id(started_at),
-        context,
-    );
+    let named = given(arguments.output_dir.as_deref());
+    let (occupied, output) = if arguments.resume {
+        (Occupied::Resume, Output::of_earlier(named, context)?)
+    } else {
+        let occupied = match arguments.overwrite {
+            true => Occupied::Replace,
+            false => Occupied::Refuse,
+        };
+        (
+            occupied,
+            Output::of(named, context::new_run_id(started_at), context),
+        )
+    };
     let means = Means::gather(config, &[], context)?;
     let execution = Execution {
         skipped: arguments.selection.is_skipped(&plan),
@@ -61,7 +69,7 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
         known,
         means: &means,
         output: &output,
-        overwrite: arguments.overwrite,
+        occupied,
         url: None,
         started_at,
         audience: &Terminal,
@@ -87,6 +95,6 @@ struct Terminal;
 
 impl Audience for Terminal {
     fn attend(&self, name: &'static str, job: &Job, _directory: &Utf8Path) -> Arc<dyn Show> {
-        Arc::new(Progress::new(name, job.plan.attempts()))
+        Arc::new(Progress::new(name, job.plan.attempts() - job.kept()))
     }
 }

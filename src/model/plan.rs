@@ -1,5 +1,7 @@
 //! What a run is going to do, settled before anything starts.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -141,8 +143,48 @@ pub struct RunPlan {
 }
 
 impl RunPlan {
+    /// What makes another plan something else to measure than this one, in words; `None` where their results belong
+    /// together.
+    pub fn difference(&self, other: &Self) -> Option<String> {
+        let facts = |plan: &Self| {
+            [
+                ("suite", plan.suite.clone()),
+                ("runs", plan.runs.to_string()),
+                ("policy", plan.policy.to_string()),
+                ("sandbox", plan.sandbox.clone()),
+            ]
+        };
+        for ((name, one), (_, another)) in facts(self).into_iter().zip(facts(other)) {
+            if one != another {
+                return Some(format!("its `{name}` is `{another}`, not `{one}`"));
+            }
+        }
+        if self.config_hash != other.config_hash {
+            return Some(
+                "its command, its set-up or what its results mean is another one (`config_hash`)".to_owned(),
+            );
+        }
+        difference_of_pairs(&self.pairs, &other.pairs)
+    }
+
     /// Pairs x runs.
     pub fn attempts(&self) -> usize {
         self.pairs.len() * self.runs as usize
     }
+}
+
+fn difference_of_pairs(pairs: &[PlannedPair], other: &[PlannedPair]) -> Option<String> {
+    let ids =
+        |pairs: &[PlannedPair]| -> BTreeSet<PairId> { pairs.iter().map(|pair| pair.id.clone()).collect() };
+    let (ids, other) = (ids(pairs), ids(other));
+    let lacking = ids.difference(&other).next();
+    let besides = || {
+        Some(format!(
+            "it has the pair `{}` besides",
+            other.difference(&ids).next()?
+        ))
+    };
+    lacking
+        .map(|id| format!("it lacks the pair `{id}`"))
+        .or_else(besides)
 }

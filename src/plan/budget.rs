@@ -13,21 +13,28 @@ pub(super) fn share(budget: &BudgetConfig, shard: Option<Shard>) -> PlannedBudge
     shard.map_or(whole, |shard| whole.part(shard.part()))
 }
 
+/// Seconds of all sandboxes of a run together, and what its results say that they cost, in USD.
+pub fn used(run: &Run, price: &PriceConfig) -> (f64, f64) {
+    let (mut seconds, mut usd) = (0.0, 0.0);
+    for (planned, pair) in run.plan.pairs.iter().zip(&run.pairs) {
+        let usages = pair.records.iter().filter_map(|record| record.usage);
+        let costs = usages.filter_map(|usage| cost_of(usage, &planned.labels, price));
+        usd += costs.sum::<f64>();
+        seconds += pair.held_seconds;
+    }
+    (seconds, usd)
+}
+
 /// What runs have left of a budget; `None` where something of it is used up.
 pub fn left<'a>(
     budget: PlannedBudget,
     runs: impl IntoIterator<Item = &'a Run>,
     price: &PriceConfig,
 ) -> Option<PlannedBudget> {
-    let (mut seconds, mut usd) = (0.0, 0.0);
-    for run in runs {
-        for (planned, pair) in run.plan.pairs.iter().zip(&run.pairs) {
-            let usages = pair.records.iter().filter_map(|record| record.usage);
-            let costs = usages.filter_map(|usage| cost_of(usage, &planned.labels, price));
-            usd += costs.sum::<f64>();
-            seconds += pair.held_seconds;
-        }
-    }
+    let uses = runs.into_iter().map(|run| used(run, price));
+    let (seconds, usd) = uses.fold((0.0, 0.0), |(seconds, usd), (more, cost)| {
+        (seconds + more, usd + cost)
+    });
     let left = |cap: Option<f64>, used: f64| match cap {
         None => Some(None),
         Some(cap) => (cap > used).then_some(Some(cap - used)),

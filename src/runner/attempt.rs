@@ -7,6 +7,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::clock::{Clock, seconds};
 use super::collect::{self, Collected, ResultFile};
 use super::ending::{TryEnd, indexes};
 use super::environment;
@@ -37,7 +38,7 @@ pub(super) struct TryContext {
     pub(super) pair: usize,
     pub(super) id: AttemptId,
     pub(super) try_number: u32,
-    pub(super) run_started: Instant,
+    pub(super) clock: Clock,
 }
 
 impl TryContext {
@@ -96,7 +97,7 @@ impl TryContext {
         let started = Event::AttemptStarted {
             attempt: self.id.clone(),
             try_number: self.try_number,
-            offset: seconds(begun - self.run_started),
+            offset: self.clock.offset(begun),
         };
         self.recorder.record(&started).await.map_err(store_failed)?;
         let opened = self.recorder.open_try(&self.id, self.try_number).await;
@@ -275,7 +276,7 @@ impl TryContext {
                 outcome: judgement.outcome,
                 reason: judgement.reason,
                 seconds: each,
-                started_offset: Some(seconds(life.started - self.run_started)),
+                started_offset: Some(self.clock.offset(life.started)),
                 phases: life.phases,
                 boot: life.boot,
                 tries: self.try_number,
@@ -353,9 +354,4 @@ async fn run_command(
 fn failed(checks: &[Check]) -> Vec<String> {
     let failed = checks.iter().filter(|check| !check.passed);
     failed.map(|check| check.name.clone()).collect()
-}
-
-/// Seconds, as every document has them.
-pub(super) fn seconds(duration: Duration) -> f64 {
-    round_seconds(duration.as_secs_f64())
 }

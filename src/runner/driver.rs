@@ -2,6 +2,7 @@
 //! nothing itself.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,11 +13,12 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::attempt::{TryContext, seconds};
+use super::attempt::TryContext;
+use super::clock::Clock;
 use super::ending::{Ends, TryEnd, indexes};
+use super::remainder::{self, Remainder};
 use super::{Job, RecordError, Recorder};
 use crate::aggregate;
-use crate::model::event::JOURNAL_SCHEMA;
 use crate::model::{
     AttemptDetails, AttemptId, AttemptRecord, CancelReason, Event, Outcome, Run, with_causes,
 };
@@ -34,6 +36,8 @@ pub(super) struct Driver {
     recorder: Arc<dyn Recorder>,
     scheduler: Scheduler,
     run: Run,
+    begins: Event,
+    remainder: Remainder,
     started: Instant,
     starting: Arc<Semaphore>,
     tries: JoinSet<TryEnd>,
@@ -61,11 +65,18 @@ impl Driver {
     pub(super) fn new(job: Arc<Job>, backend: Arc<dyn Backend>, recorder: Arc<dyn Recorder>) -> Self {
         let plan = &job.plan;
         let retries = retry_budget(job.retry.budget, plan.attempts());
-        let spec = plan::spec(plan, job.retry.tries, retries);
+        let mut spec = plan::spec(plan, job.retry.tries, retries);
         let starting = Arc::new(Semaphore::new(backend.capacity().starting));
-        let run = Run::new(&job.run_id, job.started_at, job.commit.clone(), plan.clone());
-        let unrecorded = (0..plan.pairs.len()).map(|pair| (pair, plan.runs)).collect();
+        let begins = job.begins();
+        let mut run = job.run();
+        run.apply(&begins);
+        let remainder = Remainder::of(&job, &run, &mut spec.pairs);
+        spec.used = remainder::used(&job, &run);
+        let left = run.pairs.iter().map(|pair| remainder::left(&job, pair));
+        let unrecorded = left.enumerate().collect();
         Self {
+            begins,
+            remainder,
             scheduler: Scheduler::new(spec),
             run,
             started: Instant::now(),
@@ -92,14 +103,8 @@ impl Driver {
 
     /// Returns whether the run was cancelled before it was done.
     async fn drive(&mut self, cancel: &CancellationToken) -> bool {
-        let started = Event::RunStarted {
-            schema: JOURNAL_SCHEMA.to_owned(),
-            run_id: self.job.run_id.clone(),
-            started_at: self.job.started_at,
-            commit: self.job.commit.clone(),
-            plan: Box::new(self.job.plan.clone()),
-        };
-        self.note(self.recorder.record(&started).await);
+        self.note(self.recorder.record(&self.begins).await);
+        self.go_on();
         let mut cancelled = false;
         loop {
             self.act();
@@ -117,6 +122,28 @@ impl Driver {
                     self.scheduler.cancel();
                 }
                 else => return cancelled,
+            }
+        }
+    }
+
+    /// Publishes what an earlier session of the run had no time to.
+    fn go_on(&mut self) {
+        if self.job.earlier.is_none() {
+            return;
+        }
+        self.notice(format!(
+            "resumed after {:.1} s with {} of {} attempts: those were kept",
+            self.remainder.since.as_secs_f64(),
+            self.job.kept(),
+            self.job.plan.attempts()
+        ));
+        let done = self.unrecorded.iter().filter(|(_, left)| **left == 0);
+        let mut done: Vec<usize> = done.map(|(pair, _)| *pair).collect();
+        done.sort_unstable();
+        for pair in done {
+            self.unrecorded.remove(&pair);
+            if !self.run.pairs[pair].published {
+                self.end_pair(pair);
             }
         }
     }
@@ -153,15 +180,18 @@ impl Driver {
     fn start(&mut self, attempt: AttemptRef, try_number: u32, kept: bool) {
         let (cancel, cancelled) = oneshot::channel();
         self.cancels.insert(attempt, cancel);
+        let id = self.attempt_id(attempt);
+        // A try of an earlier session of the run has its number for good.
+        let try_number = try_number + self.earlier_tries(attempt);
         let context = TryContext {
             job: Arc::clone(&self.job),
             backend: Arc::clone(&self.backend),
             recorder: Arc::clone(&self.recorder),
             starting: Arc::clone(&self.starting),
             pair: attempt.pair,
-            id: self.attempt_id(attempt),
+            id,
             try_number,
-            run_started: self.started,
+            clock: self.clock(),
         };
         let sandbox = kept.then(|| self.kept.remove(&attempt.pair)).flatten();
         let handle = self.tries.spawn(context.run(sandbox, cancelled));
@@ -177,7 +207,7 @@ impl Driver {
         let mut end = match joined {
             Ok((_, end)) => end,
             Err(error) => {
-                let indexes = indexes(&self.job.plan, attempt.index);
+                let indexes = self.indexes(attempt);
                 TryEnd::broken(indexes, try_number, &error.to_string())
             }
         };
@@ -204,16 +234,18 @@ impl Driver {
                 self.end_attempts(attempt.pair, end.records);
             }
             Ended::Retry => {
-                for (record, _) in &end.records {
+                for (record, details) in &end.records {
                     let Some(error) = record.error.clone() else {
                         continue;
                     };
                     let index = record.index;
+                    let pair = self.job.plan.pairs[attempt.pair].id.clone();
                     let event = Event::TryFailed {
-                        attempt: self.attempt_id(AttemptRef { index, ..attempt }),
+                        attempt: AttemptId { pair, index },
                         try_number: record.tries,
                         error,
-                        seconds: record.seconds,
+                        record: Box::new(record.clone()),
+                        details: Box::new(details.clone()),
                     };
                     self.record(event, None);
                 }
@@ -239,7 +271,13 @@ impl Driver {
                         AttemptDetails::default(),
                     )
                 };
-                indexes(&self.job.plan, attempt.index).map(not_started).collect()
+                let (stand, others): (Vec<u32>, Vec<u32>) = self
+                    .indexes(attempt)
+                    .partition(|index| self.stands(attempt.pair, *index));
+                for _ in stand {
+                    self.told(attempt.pair);
+                }
+                others.into_iter().map(not_started).collect()
             }
         };
         self.end_attempts(attempt.pair, ends);
@@ -268,7 +306,13 @@ impl Driver {
 
     fn recorded(&mut self, recorded: Recorded) {
         self.note(recorded.result);
-        let Some(pair) = recorded.pair else { return };
+        if let Some(pair) = recorded.pair {
+            self.told(pair);
+        }
+    }
+
+    /// One attempt less of a pair is to be told of.
+    fn told(&mut self, pair: usize) {
         let Some(left) = self.unrecorded.get_mut(&pair) else {
             return;
         };
@@ -326,7 +370,30 @@ impl Driver {
     fn attempt_id(&self, attempt: AttemptRef) -> AttemptId {
         AttemptId {
             pair: self.job.plan.pairs[attempt.pair].id.clone(),
-            index: attempt.index,
+            index: self.remainder.index(attempt),
+        }
+    }
+
+    fn indexes(&self, attempt: AttemptRef) -> RangeInclusive<u32> {
+        indexes(&self.job.plan, self.remainder.index(attempt))
+    }
+
+    /// How often an earlier session of the run has started an attempt.
+    fn earlier_tries(&self, attempt: AttemptRef) -> u32 {
+        let earlier = self.job.earlier.as_ref();
+        let pair = earlier.and_then(|earlier| earlier.run.pair(&self.job.plan.pairs[attempt.pair].id));
+        pair.map_or(0, |(_, pair)| pair.tries(self.remainder.index(attempt)))
+    }
+
+    /// Whether what an earlier session of the run says of an attempt is its last word.
+    fn stands(&self, pair: usize, index: u32) -> bool {
+        self.job.earlier.is_some() && remainder::stands(&self.run.pairs[pair], index)
+    }
+
+    fn clock(&self) -> Clock {
+        Clock {
+            started: self.started,
+            since: self.remainder.since,
         }
     }
 
@@ -348,7 +415,7 @@ impl Driver {
             self.notice(why);
         }
         let ended = Event::RunEnded {
-            offset: seconds(self.started.elapsed()),
+            offset: self.clock().offset(Instant::now()),
             cancelled,
             notices: self.run.notices.clone(),
         };

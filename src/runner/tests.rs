@@ -128,6 +128,7 @@ async fn finish_planned(
     let job = Job {
         run_id: "run".to_owned(),
         started_at: "2026-01-01T00:00:00Z".parse().unwrap(),
+        earlier: None,
         commit: None,
         plan,
         attempt: config.attempt.clone(),

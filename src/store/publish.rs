@@ -42,13 +42,25 @@ impl Job {
             return Ok(());
         }
         let name = format!("{RAW_RESULTS}{}", self.pair.id.directory());
-        let partial = self.run_dir.join(format!(".{name}.partial"));
-        if partial.exists() {
-            remove(&partial)?;
+        let [partial, earlier] =
+            ["partial", "earlier"].map(|what| self.run_dir.join(format!(".{name}.{what}")));
+        for left in [&partial, &earlier] {
+            if left.exists() {
+                remove(left)?;
+            }
         }
-        let published = self
-            .build(&attempts, &partial)
-            .and_then(|()| Ok(fs::rename(&partial, self.run_dir.join(name))?));
+        let target = self.run_dir.join(name);
+        let published = self.build(&attempts, &partial).and_then(|()| {
+            // Of a run that was resumed; a directory does not give way to another one by itself.
+            if target.exists() {
+                fs::rename(&target, &earlier)?;
+            }
+            fs::rename(&partial, &target)?;
+            if earlier.exists() {
+                remove(&earlier)?;
+            }
+            Ok(())
+        });
         if published.is_err() {
             // It may never have come into being.
             let _ = remove(&partial);

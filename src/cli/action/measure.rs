@@ -15,7 +15,7 @@ use super::publish::Unfinished;
 use super::step::Step;
 use super::subject::{self, Subject};
 use crate::cli::arguments::SelectionArguments;
-use crate::cli::arms::Driver;
+use crate::cli::arms::{Driver, Occupied};
 use crate::cli::context::{self, Context};
 use crate::cli::execution::{Done, Execution, LOST};
 use crate::cli::job::{self, Means};
@@ -140,7 +140,7 @@ impl Measurement<'_> {
             known,
             means: &means,
             output: &output,
-            overwrite: false,
+            occupied: Occupied::Refuse,
             url: Some(url),
             started_at,
             audience: live.as_ref(),

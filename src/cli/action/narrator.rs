@@ -36,13 +36,15 @@ struct Told {
 
 impl Narrator {
     pub(super) fn new(name: &'static str, job: &Job, directory: &Utf8Path, step: Step, debug: bool) -> Self {
-        let run = Run::new(&job.run_id, job.started_at, job.commit.clone(), job.plan.clone());
         Self {
             name,
             directory: directory.to_owned(),
             step,
             debug,
-            told: Mutex::new(Told { run, pairs_ended: 0 }),
+            told: Mutex::new(Told {
+                run: job.run(),
+                pairs_ended: 0,
+            }),
         }
     }
 
