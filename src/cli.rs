@@ -12,6 +12,7 @@ mod context;
 mod execution;
 mod job;
 mod measure;
+mod merge;
 mod output;
 mod past;
 mod plan;
@@ -20,6 +21,7 @@ mod recorder;
 mod render;
 mod run;
 mod schema;
+mod signals;
 mod sources;
 
 use std::io::Write as _;
@@ -87,6 +89,7 @@ fn dispatch(arguments: Arguments, context: &Context) -> Result<ExitCode, Failure
         Subcommand::Compare(arguments) => compare::compare(&arguments, context),
         Subcommand::Calibrate(arguments) => calibrate::calibrate(&arguments, context),
         Subcommand::Report(arguments) => render::report(&arguments, context),
+        Subcommand::Merge(arguments) => merge::merge(&arguments, context),
         Subcommand::Action => Ok(action::action(context)),
         Subcommand::Comment(arguments) => action::comment(&arguments.directory, context),
         Subcommand::Cleanup(arguments) => action::cleanup(&arguments.directory, context),

@@ -1,6 +1,7 @@
 //! The run directory: journal, attempts, published results, summary. Knows nothing of how a run is made.
 
 mod journal;
+mod merge;
 mod publish;
 mod resume;
 
@@ -20,6 +21,7 @@ use crate::model::{
 use journal::Journal;
 
 pub use journal::{Replayed, replay};
+pub use merge::{PartDir, find_parts, merge};
 
 /// There as long as a comment goes on that this run has begun.
 pub const COMMENT_FILE: &str = "comment.json";
@@ -70,6 +72,9 @@ pub enum StoreError {
         /// What it says of itself.
         schema: String,
     },
+    /// A part that only its summary is left of.
+    #[error("cannot join `{0}`: there is no {JOURNAL_FILE} in it, which every run of this version has")]
+    NoJournal(Utf8PathBuf),
     /// A run that came no further than its directory.
     #[error("`{0}` holds nothing: its run died before it began\nrun it again with --overwrite")]
     Nothing(Utf8PathBuf),
@@ -303,6 +308,19 @@ pub enum Stored {
 /// Whether a directory holds the journal of a run.
 pub fn holds_run(path: &Utf8Path) -> bool {
     path.join(JOURNAL_FILE).is_file()
+}
+
+/// Why the run that a directory holds cannot be gone on with for this plan, where it measured something else.
+///
+/// # Errors
+/// A journal that cannot be replayed; disk errors.
+pub fn difference(
+    path: &Utf8Path,
+    plan: &RunPlan,
+    commit: Option<&str>,
+) -> Result<Option<String>, StoreError> {
+    let replayed = replay(&path.join(JOURNAL_FILE))?;
+    Ok(resume::difference(&replayed.run, plan, commit))
 }
 
 /// The name of the run that a directory holds.

@@ -8,8 +8,10 @@ mod findings;
 mod inputs;
 mod live;
 mod measure;
+mod merge;
 mod narrator;
 mod publish;
+mod rerun;
 mod step;
 mod subject;
 
@@ -43,6 +45,7 @@ fn act(step: &mut Step, context: &Context) -> Result<ExitCode, Failure> {
     step.hide(inputs.token.as_deref());
     match &inputs.command {
         Command::Action => measure::measure(&inputs, &invocation, step, context),
+        Command::Merge => merge::merge(&inputs, &invocation, step, context),
         Command::Compare => compare::compare(&inputs, step, context),
         Command::Comment => {
             let directory = inputs.output_dir.as_deref();

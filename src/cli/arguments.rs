@@ -28,6 +28,9 @@ pub(super) enum Subcommand {
     Calibrate(CalibrateArguments),
     /// Render a run directory again
     Report(ReportArguments),
+    /// Join the run directories of shards; say what is missing
+    #[command(after_help = EXIT_CODES)]
+    Merge(MergeArguments),
     /// Do what a step of a GitHub workflow asks for (what action.yml calls)
     #[command(after_help = EXIT_CODES)]
     Action,
@@ -226,6 +229,31 @@ pub(super) struct ReportArguments {
     /// How to render it
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: ComparisonFormat,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MergeArguments {
+    /// Run directories of one plan's parts, or directories that hold some; files of `DIR` may lie in `DIR-files`
+    #[arg(value_name = "DIR", required = true)]
+    pub(super) directories: Vec<Utf8PathBuf>,
+    /// Where to write the whole
+    #[arg(short, long, value_name = "DIR")]
+    pub(super) output_dir: Utf8PathBuf,
+    /// The configuration, for gates and baseline [default: evalwave.yml, then .github/evalwave.yml, then none]
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) config: Option<Utf8PathBuf>,
+    /// What to compare with: a file, a directory, git:REF:PATH, none
+    #[arg(long, value_name = "SRC")]
+    pub(super) baseline: Option<String>,
+    /// Findings that make the command fail, like incomplete,regression,below:80%
+    #[arg(long, value_name = "LIST")]
+    pub(super) fail_on: Option<String>,
+    /// Earlier results, each a run, which flaky pairs are known from (repeatable)
+    #[arg(long, value_name = "SRC", num_args = 1..)]
+    pub(super) history: Vec<String>,
+    /// How to print the summary
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: TextOrJson,
 }
 
 #[derive(Debug, Args)]

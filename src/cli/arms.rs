@@ -2,6 +2,7 @@
 //! against. Decides nothing of what they come to.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -12,8 +13,10 @@ use tokio_util::sync::CancellationToken;
 use super::context::Context;
 use super::job::{self, Means};
 use super::recorder::{Audience, Recording};
+use super::signals::Signals;
 use super::sources::Suite;
 use super::{Failure, tell};
+use crate::catalog::Leash;
 use crate::config::{Config, SandboxConfig};
 use crate::model::{Concurrency, Run, RunPlan};
 use crate::plan;
@@ -165,6 +168,8 @@ pub(super) fn share(head: &mut RunPlan, base: &mut RunPlan, most: Option<usize>)
 pub(super) struct Driver {
     runtime: tokio::runtime::Runtime,
     cancel: CancellationToken,
+    leash: Arc<Leash>,
+    under_way: Arc<AtomicBool>,
 }
 
 impl Driver {
@@ -173,9 +178,38 @@ impl Driver {
             .enable_all()
             .build()
             .context("cannot start the asynchronous runtime")?;
-        let cancel = CancellationToken::new();
-        runtime.spawn(cancel_on_signal(cancel.clone()));
-        Ok(Self { runtime, cancel })
+        let (cancel, leash) = (CancellationToken::new(), Arc::new(Leash::default()));
+        let under_way = Arc::new(AtomicBool::new(false));
+        // Signals are watched from here on, not only when the task has its first turn.
+        let watching = {
+            let _entered = runtime.enter();
+            Signals::watch()
+        };
+        match watching {
+            Ok(signals) => {
+                let (cancel, leash) = (cancel.clone(), Arc::clone(&leash));
+                drop(runtime.spawn(signals.cancel(cancel, leash, Arc::clone(&under_way))));
+            }
+            Err(error) => tell(&format!(
+                "warning: signals cannot be watched, an interrupt will lose what runs: {error}"
+            )),
+        }
+        Ok(Self {
+            runtime,
+            cancel,
+            leash,
+            under_way,
+        })
+    }
+
+    /// From here on there is something to be brought to an end when a signal comes.
+    pub(super) fn set_out(&self) {
+        self.under_way.store(true, Ordering::SeqCst);
+    }
+
+    /// What the suite's own command is held by.
+    pub(super) fn leash(&self) -> &Leash {
+        &self.leash
     }
 
     /// Waits for something; `None` if it is cancelled first.
@@ -223,27 +257,4 @@ impl Driver {
             runs
         })
     }
-}
-
-async fn cancel_on_signal(cancel: CancellationToken) {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let (Ok(mut interrupt), Ok(mut terminate)) =
-            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-        else {
-            tell("warning: signals cannot be watched: an interrupt will lose what runs");
-            return;
-        };
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    }
-    #[cfg(not(unix))]
-    if tokio::signal::ctrl_c().await.is_err() {
-        return;
-    }
-    tell("cancelling: nothing more starts, what runs is stopped");
-    cancel.cancel();
 }

@@ -22,6 +22,16 @@ use crate::report;
 use crate::runner::Job;
 
 pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCode, Failure> {
+    // First of all: from here on a signal is an order, also before anything runs.
+    let driver = Driver::new()?;
+    match run_on(&driver, arguments, context) {
+        // What was cut off has failed for no reason of its own.
+        Err(_) if driver.is_cancelled() => Ok(ExitCode::Cancelled),
+        done => done,
+    }
+}
+
+fn run_on(driver: &Driver, arguments: &RunArguments, context: &Context) -> Result<ExitCode, Failure> {
     let mut more = vec![
         (settings::BASELINE, arguments.baseline.as_deref()),
         (settings::FAIL_ON, arguments.fail_on.as_deref()),
@@ -33,7 +43,7 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
             .iter()
             .map(|source| (settings::HISTORY, Some(source.as_str()))),
     );
-    let suite = Suite::read(&arguments.selection, &more, context)?;
+    let suite = Suite::read(&arguments.selection, &more, driver, context)?;
     let started_at = context::now();
     let config = &suite.config;
     let known = conclude::known(
@@ -75,7 +85,8 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
         audience: &Terminal,
         context,
     };
-    let done = execution.run(&Driver::new()?, Vec::new())?;
+    driver.set_out();
+    let done = execution.run(driver, Vec::new())?;
     let printed = print(&match arguments.format {
         TextOrJson::Text => report::text(&done.summary, context.color),
         TextOrJson::Json => json(&done.summary)?,

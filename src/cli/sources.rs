@@ -4,10 +4,11 @@ use anyhow::{Context as _, anyhow};
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::arguments::{SelectionArguments, given};
+use super::arms::Driver;
 use super::context::Context;
 use super::past::Past;
 use super::{Failure, tell};
-use crate::catalog;
+use crate::catalog::{self, Leash};
 use crate::compare;
 use crate::config::settings::{self, Given, Setting};
 use crate::config::{
@@ -20,6 +21,9 @@ use crate::sandbox::local;
 
 /// Where a configuration is looked for.
 const CONFIG_FILES: [&str; 2] = ["evalwave.yml", ".github/evalwave.yml"];
+
+/// A configuration that leaves everything as by default.
+const DEFAULTS: &[u8] = b"version: 1\nsuite: { pairs: [] }\nattempt: { command: 'true' }\n";
 
 /// A configuration with its root and its pairs.
 pub(super) struct Suite {
@@ -34,20 +38,12 @@ impl Suite {
     pub(super) fn read(
         selection: &SelectionArguments,
         more: &[(Setting, Option<&str>)],
+        driver: &Driver,
         context: &Context,
     ) -> Result<Self, Failure> {
         let given = settings_given(selection, more, context);
-        let (path, name) = find_config(selection.config.as_deref(), context)?;
-        let bytes = fs_err::read(&path).context("cannot read the configuration")?;
-        let config = config::load(
-            Some(&Source {
-                name: name.as_str(),
-                bytes: &bytes,
-            }),
-            &given,
-        )?;
-        let root = root_of(&path);
-        let pairs = catalog::pairs(&config.suite, &root, &mut std::io::stdin())?;
+        let (config, root) = read_config(selection.config.as_deref(), &given, context)?;
+        let pairs = catalog::pairs(&config.suite, &root, &mut std::io::stdin(), driver.leash())?;
         if pairs.is_empty() {
             tell(&format!(
                 "warning: the suite has no pairs: {}",
@@ -55,6 +51,34 @@ impl Suite {
             ));
         }
         Ok(Self { config, root, pairs })
+    }
+
+    /// Reads the configuration alone, for results that are there already. Without one everything is as by default.
+    pub(super) fn without_pairs(
+        selection: &SelectionArguments,
+        more: &[(Setting, Option<&str>)],
+        context: &Context,
+    ) -> Result<Self, Failure> {
+        let given_settings = settings_given(selection, more, context);
+        let named = given(selection.config.as_deref());
+        let is_there = CONFIG_FILES
+            .iter()
+            .any(|name| context.absolute(Utf8Path::new(name)).is_file());
+        let (config, root) = if named.is_some() || is_there {
+            read_config(named, &given_settings, context)?
+        } else {
+            let defaults = Source {
+                name: "the defaults",
+                bytes: DEFAULTS,
+            };
+            let config = config::load(Some(&defaults), &given_settings)?;
+            (config, context.current_dir.clone())
+        };
+        Ok(Self {
+            config,
+            root,
+            pairs: Vec::new(),
+        })
     }
 
     /// Plans what was selected.
@@ -89,12 +113,13 @@ impl Suite {
 
     /// The pairs of the suite as it stands in another revision; those that are given otherwise are the same there.
     pub(super) fn pairs_of(&self, root: &Utf8Path) -> Result<Vec<Pair>, Failure> {
+        let unheld = Leash::default();
         Ok(match &self.config.suite.source {
             SuiteSource::Discover { .. } => {
-                catalog::pairs(&self.config.suite, root, &mut std::io::empty()).unwrap_or_default()
+                catalog::pairs(&self.config.suite, root, &mut std::io::empty(), &unheld).unwrap_or_default()
             }
             SuiteSource::File(path) if path.is_relative() && root.join(path).is_file() => {
-                catalog::pairs(&self.config.suite, root, &mut std::io::empty())?
+                catalog::pairs(&self.config.suite, root, &mut std::io::empty(), &unheld)?
             }
             SuiteSource::File(path) if path.is_relative() => Vec::new(),
             _ => self.pairs.clone(),
@@ -187,6 +212,21 @@ fn settings_given(
         (name.clone(), value)
     });
     Given::new(flags, inputs, context.environment.clone())
+}
+
+/// The configuration, and where its paths start.
+fn read_config(
+    named: Option<&Utf8Path>,
+    given: &Given,
+    context: &Context,
+) -> Result<(Config, Utf8PathBuf), Failure> {
+    let (path, name) = find_config(named, context)?;
+    let bytes = fs_err::read(&path).context("cannot read the configuration")?;
+    let source = Source {
+        name: name.as_str(),
+        bytes: &bytes,
+    };
+    Ok((config::load(Some(&source), given)?, root_of(&path)))
 }
 
 /// The configuration's path, and its name as the user knows it.

@@ -1,5 +1,6 @@
-//! Artifacts of workflow runs: which there are, and one file out of one of them. Does not know what is in the file.
+//! Artifacts of workflow runs: which there are, and files out of one of them. Does not know what is in them.
 
+use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
@@ -16,6 +17,13 @@ const MAX_ARTIFACT: usize = 64 * 1024 * 1024;
 const LIMITS: Limits = Limits {
     file: 64 * 1024 * 1024,
     entries: 10_000,
+    ratio: 200,
+};
+
+/// For all files of an artifact together.
+const LIMITS_OF_ALL: Limits = Limits {
+    file: 512 * 1024 * 1024,
+    entries: 100_000,
     ratio: 200,
 };
 
@@ -118,6 +126,29 @@ pub async fn read(
     artifact: &Artifact,
     file: &str,
 ) -> Result<Vec<u8>, ReadError> {
+    let archive = archive(client, repository, artifact).await?;
+    Ok(zip::read(&archive, file, LIMITS)?)
+}
+
+/// Reads all files of an artifact, each with its path below the artifact's root.
+///
+/// # Errors
+/// It is not there, or cannot be read within limits.
+pub async fn read_all(
+    client: &Client,
+    repository: &Repository,
+    artifact: &Artifact,
+) -> Result<Vec<(Utf8PathBuf, Vec<u8>)>, ReadError> {
+    let archive = archive(client, repository, artifact).await?;
+    Ok(zip::read_all(&archive, LIMITS_OF_ALL)?)
+}
+
+/// The bytes that were uploaded.
+async fn archive(
+    client: &Client,
+    repository: &Repository,
+    artifact: &Artifact,
+) -> Result<Vec<u8>, ReadError> {
     let ask = Ask::new(format!("download artifact `{}`", artifact.name), ACTIONS_READ);
     let archive = download(client, repository, artifact, &ask).await?;
     if let Some(digest) = artifact
@@ -131,7 +162,7 @@ pub async fn read(
             return Err(ReadError::Digest);
         }
     }
-    Ok(zip::read(&archive, file, LIMITS)?)
+    Ok(archive)
 }
 
 async fn download(

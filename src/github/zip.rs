@@ -1,6 +1,8 @@
-//! One file out of a zip archive in memory, within limits. Writes nothing, so that no name in it can lead anywhere.
+//! Files out of a zip archive in memory, within limits. Writes nothing, so that no name in it can lead anywhere.
 
 use std::io::{Cursor, Read as _};
+
+use camino::Utf8PathBuf;
 
 /// Limits of an archive from outside.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +94,42 @@ pub(super) fn read(archive: &[u8], name: &str, limits: Limits) -> Result<Vec<u8>
             limit: limits.file >> 20,
         },
     })
+}
+
+/// Reads every file whose name stays below the archive's root, each with its name. `limits.file` is for all of them
+/// together.
+pub(super) fn read_all(archive: &[u8], limits: Limits) -> Result<Vec<(Utf8PathBuf, Vec<u8>)>, BadZip> {
+    if claimed_entries(archive) > limits.entries {
+        return Err(BadZip::TooMany(limits.entries));
+    }
+    let mut zip = zip::ZipArchive::new(Cursor::new(archive)).map_err(BadZip::Broken)?;
+    if zip.len() > limits.entries {
+        return Err(BadZip::TooMany(limits.entries));
+    }
+    let (mut files, mut left) = (Vec::new(), limits.file);
+    for at in 0..zip.len() {
+        let mut entry = zip.by_index(at).map_err(BadZip::Broken)?;
+        let name = entry
+            .enclosed_name()
+            .and_then(|name| Utf8PathBuf::try_from(name).ok());
+        let Some(name) = name.filter(|_| entry.is_file() && !entry.is_symlink()) else {
+            continue;
+        };
+        let mut bytes = Vec::new();
+        let read = entry.by_ref().take(left + 1).read_to_end(&mut bytes);
+        read.map_err(|cause| BadZip::BrokenEntry {
+            name: name.to_string(),
+            cause,
+        })?;
+        left = left
+            .checked_sub(bytes.len() as u64)
+            .ok_or_else(|| BadZip::TooLarge {
+                name: name.to_string(),
+                limit: limits.file >> 20,
+            })?;
+        files.push((name, bytes));
+    }
+    Ok(files)
 }
 
 /// How many files the archive says it holds: looked at before a reader makes room for them.

@@ -105,7 +105,11 @@ impl Driver {
     async fn drive(&mut self, cancel: &CancellationToken) -> bool {
         self.note(self.recorder.record(&self.begins).await);
         self.go_on();
-        let mut cancelled = false;
+        // A run that is cancelled before it begins starts nothing.
+        let mut cancelled = cancel.is_cancelled();
+        if cancelled {
+            self.scheduler.cancel();
+        }
         loop {
             self.act();
             if self.scheduler.is_done() && self.tries.is_empty() && self.recording.is_empty() {

@@ -129,15 +129,16 @@ fn read_json<T: for<'de> Deserialize<'de>>(path: &Utf8Path) -> Result<T, StoreEr
     })
 }
 
-/// Copies what was kept, which is files and directories.
-fn copy_tree(from: &Utf8Path, to: &Utf8Path) -> Result<(), StoreError> {
+/// Copies files and directories; of links, which nothing of ours makes, none.
+pub(super) fn copy_tree(from: &Utf8Path, to: &Utf8Path) -> Result<(), StoreError> {
     fs::create_dir_all(to)?;
     for entry in from.read_dir_utf8()? {
         let entry = entry?;
         let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
             copy_tree(entry.path(), &target)?;
-        } else {
+        } else if kind.is_file() {
             fs::copy(entry.path(), &target)?;
         }
     }

@@ -121,11 +121,21 @@ async fn a_line_that_cannot_be_read_costs_only_itself_and_is_named() {
     let (first, rest) = whole.split_once('\n').unwrap();
     fs_err::write(&journal, format!("{first}\n{{\"attempt_en\0\n{rest}")).unwrap();
     let replayed = replay(&journal).unwrap();
-    assert_eq!((replayed.broken, replayed.run.pairs[0].records.len()), (vec![2], 1));
+    assert_eq!(
+        (replayed.broken, replayed.run.pairs[0].records.len()),
+        (vec![2], 1)
+    );
     fs_err::write(&journal, format!("{{\"run_sta\n{rest}")).unwrap();
     let broken = load(root).unwrap_err().to_string();
     assert!(broken.contains("its first line does not start a run"), "{broken}");
-    fs_err::write(&journal, whole.replace("evalwave.journal/1", "evalwave.journal/0")).unwrap();
+    fs_err::write(
+        &journal,
+        whole.replace("evalwave.journal/1", "evalwave.journal/0"),
+    )
+    .unwrap();
     let older = load(root).unwrap_err().to_string();
-    assert!(older.contains("its version is `evalwave.journal/0`, expected `evalwave.journal/1`"), "{older}");
+    assert!(
+        older.contains("its version is `evalwave.journal/0`, expected `evalwave.journal/1`"),
+        "{older}"
+    );
 }

@@ -13,6 +13,7 @@ use crate::plan::Shard;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Action,
+    Merge,
     Compare,
     Comment,
     /// A command that is known and that this version cannot do.
@@ -70,15 +71,16 @@ impl Inputs {
 }
 
 fn command(text: Option<&str>) -> Result<Command, Failure> {
-    const TO_COME: [&str; 3] = ["merge", "snapshot", "install"];
+    const TO_COME: [&str; 2] = ["snapshot", "install"];
     match text.unwrap_or("action") {
         "action" => Ok(Command::Action),
+        "merge" => Ok(Command::Merge),
         "compare" => Ok(Command::Compare),
         "comment" => Ok(Command::Comment),
         other => match TO_COME.iter().find(|name| **name == other) {
             Some(name) => Ok(Command::ToCome(name)),
             None => Err(anyhow!(
-                "input `command`: expected `action`, `compare` or `comment`, found {other:?}"
+                "input `command`: expected `action`, `merge`, `compare` or `comment`, found {other:?}"
             )
             .into()),
         },
@@ -134,13 +136,14 @@ mod tests {
     fn what_is_to_come_is_told_from_what_is_wrong() {
         assert_eq!(command(None).unwrap(), Command::Action);
         assert_eq!(command(Some("comment")).unwrap(), Command::Comment);
-        for name in ["merge", "snapshot", "install"] {
+        assert_eq!(command(Some("merge")).unwrap(), Command::Merge);
+        for name in ["snapshot", "install"] {
             assert_eq!(command(Some(name)).unwrap(), Command::ToCome(name));
         }
         let error = command(Some("rm -rf")).unwrap_err().error.to_string();
         assert_eq!(
             error,
-            "input `command`: expected `action`, `compare` or `comment`, found \"rm -rf\""
+            "input `command`: expected `action`, `merge`, `compare` or `comment`, found \"rm -rf\""
         );
     }
 
