@@ -81,7 +81,7 @@ impl Arm {
         )?;
         let resumes = place.occupied == Occupied::Resume
             && (place.name.is_empty() || store::holds_run(&place.directory));
-        let directory = if resumes {
+        let (backend, directory) = if resumes {
             let commit = job.commit.as_deref();
             let (directory, run) = RunDir::resume(&place.directory, &job.plan, commit, &config.attempt)?;
             job.run_id.clone_from(&run.id);
@@ -90,12 +90,13 @@ impl Arm {
                 run,
                 resumed_at: common.started_at,
             });
-            directory
+            (backend(config, &job, common.context)?, directory)
         } else {
+            let backend = backend(config, &job, common.context)?;
             let replace = place.occupied == Occupied::Replace;
-            RunDir::create(&place.directory, replace, &job.plan, &config.attempt)?
+            let directory = RunDir::create(&place.directory, replace, &job.plan, &config.attempt)?;
+            (backend, directory)
         };
-        let backend = backend(config, &job, common.context)?;
         let show = common.audience.attend(place.name, &job, directory.path());
         let recording = Arc::new(Recording::new(directory, show));
         Ok(Self {
@@ -108,6 +109,13 @@ impl Arm {
 
 fn backend(config: &Config, job: &Job, context: &Context) -> Result<Arc<dyn Backend>, Failure> {
     let SandboxConfig::Local(local) = &config.sandbox;
+    for link in &local.link {
+        if !job.workspace.root.join(link).exists() {
+            tell(&format!(
+                "warning: `sandbox.link` names `{link}`, which is not there: attempts have none"
+            ));
+        }
+    }
     let options = LocalOptions {
         run_id: job.run_id.clone(),
         temporary: context.temp_dir.clone(),

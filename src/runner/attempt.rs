@@ -87,9 +87,8 @@ impl TryContext {
         let lived = lived?;
         let finished = finished.map_err(|error| Course::Failed(store_failed(error)))?;
         life.notes.extend(finished.note);
-        let (end, collected) =
-            lived.map_err(|failure| Course::Failed(with_output(failure, &finished.last)))?;
-        Ok(self.grade(end, collected, &finished.last, life))
+        let ended = lived.map_err(|failure| Course::Failed(with_output(failure, &finished.last)))?;
+        Ok(self.grade(ended, &finished.last, life))
     }
 
     /// Says that the try begins. Returns where its files go.
@@ -110,7 +109,7 @@ impl TryContext {
         life: &mut Life,
         directory: &Utf8Path,
         log: &mut OutputLog<'_>,
-    ) -> Result<(CommandEnd, Collected), Failure> {
+    ) -> Result<Ended, Failure> {
         let values = &environment::values(&self.job, self.pair, &self.id);
         if life.sandbox.is_none() {
             self.provision(life).await?;
@@ -133,6 +132,7 @@ impl TryContext {
             None => CommandEnd::KilledAtLimit(limit),
         };
         life.phases.set(Phase::Command, seconds(begun.elapsed()));
+        let full_disk = sandbox.full_disk().await;
         let begun = Instant::now();
         let collected = within_limit(
             limits.collect,
@@ -146,7 +146,11 @@ impl TryContext {
             ..failure
         })?;
         life.phases.set(Phase::Collect, seconds(begun.elapsed()));
-        Ok((end, collected))
+        Ok(Ended {
+            end,
+            full_disk,
+            collected,
+        })
     }
 
     /// An empty sandbox with the workspace in it. Only so many may be starting at once.
@@ -211,7 +215,14 @@ impl TryContext {
                 Some(Exit::Signal(signal)) => format!("`attempt.{phase}` was killed by signal {signal}"),
                 None => past_limit(phase, attempt.phases.setup),
             };
-            return Err(failure(phase, class, why));
+            let full = match &mut life.sandbox {
+                Some(sandbox) => sandbox.full_disk().await,
+                None => None,
+            };
+            return Err(match full {
+                Some(full) => failure(phase, ErrorClass::OutOfDisk, format!("{why}: {full}")),
+                None => failure(phase, class, why),
+            });
         }
         Ok(())
     }
@@ -227,12 +238,17 @@ impl TryContext {
         })
     }
 
-    fn grade(&self, end: CommandEnd, collected: Collected, last: &str, life: &mut Life) -> Vec<Graded> {
-        let Collected {
-            results,
-            expected_at,
-            notes,
-        } = collected;
+    fn grade(&self, ended: Ended, last: &str, life: &mut Life) -> Vec<Graded> {
+        let Ended {
+            end,
+            full_disk,
+            collected:
+                Collected {
+                    results,
+                    expected_at,
+                    notes,
+                },
+        } = ended;
         life.notes.extend(notes);
         let missing = std::iter::repeat_with(|| (expected_at.clone(), ResultFile::Missing));
         results
@@ -243,6 +259,7 @@ impl TryContext {
                 let ran = Ran {
                     end,
                     result: result.found(),
+                    full_disk: full_disk.as_deref(),
                     result_path: &path,
                     output_tail: last,
                 };
@@ -301,6 +318,14 @@ impl TryContext {
             throttled,
         }
     }
+}
+
+/// What a command came to.
+struct Ended {
+    end: CommandEnd,
+    /// The sandbox's disk was full then, in words.
+    full_disk: Option<String>,
+    collected: Collected,
 }
 
 /// A judgement with the reading it rests on.

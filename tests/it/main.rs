@@ -14,6 +14,8 @@ mod judged;
 mod layers;
 #[cfg(target_os = "linux")]
 mod local;
+#[cfg(target_os = "linux")]
+mod lost;
 mod run;
 mod scheduling;
 mod schemas;

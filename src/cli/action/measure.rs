@@ -125,6 +125,10 @@ impl Measurement<'_> {
         let mut notices = looked.notes;
         notices.extend(subject.note.clone());
         let (occupied, output) = self.take_over(&plan, client.as_ref(), output, driver, &mut notices)?;
+        if driver.is_cancelled() {
+            step.outputs(&[("conclusion", "cancelled".to_owned())]);
+            return Ok(ExitCode::Cancelled);
+        }
         let talk = self.conversation(client, &subject).map(Arc::new);
         let url = self.invocation.run_url();
         let live = Live::new(
@@ -193,8 +197,8 @@ impl Measurement<'_> {
                 notices.push(why);
                 fresh(output)
             }
-            // What was cut off in the middle must not be taken for a run.
-            None => fresh(self.output(output.run_id)),
+            // Cancelled: nothing is run.
+            None => fresh(output),
         }
     }
 

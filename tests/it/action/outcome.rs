@@ -288,7 +288,7 @@ fn two_sets_of_results_are_compared_without_a_run() {
 
 #[test]
 fn what_is_not_built_in_yet_says_so() {
-    for command in ["merge", "snapshot", "install"] {
+    for command in ["snapshot", "install"] {
         let workflow = Workflow::new(suite("agent/task", "", &always(true)), State::default());
         let step = workflow.input("command", command).run();
         let expected = format!("::error title=evalwave::`command: {command}` is not built in yet");
