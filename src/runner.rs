@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::aggregate::{ExitRules, Rules};
 use crate::config::{AttemptConfig, Config, Format, PriceConfig, RetryConfig};
 use crate::model::event::JOURNAL_SCHEMA;
-use crate::model::{AttemptId, Event, Run, RunPlan};
+use crate::model::{AttemptDetails, AttemptId, AttemptRecord, Event, Run, RunPlan};
 use crate::redact::Redactor;
 use crate::sandbox::{Backend, Workspace};
 use driver::Driver;
@@ -34,8 +34,13 @@ pub struct RecordError(pub String);
 /// Keeps what a run tells. Called from many attempts at once.
 #[async_trait]
 pub trait Recorder: Send + Sync {
-    /// Makes an empty directory for the files of a try.
-    async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, RecordError>;
+    /// Makes an empty directory for the files of a try; what is known of the one before it is kept with that one's files.
+    async fn open_try(
+        &self,
+        attempt: &AttemptId,
+        try_number: u32,
+        earlier: Option<&(AttemptRecord, AttemptDetails)>,
+    ) -> Result<Utf8PathBuf, RecordError>;
 
     /// Keeps an event; returns when it is safe.
     async fn record(&self, event: &Event) -> Result<(), RecordError>;

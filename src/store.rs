@@ -182,15 +182,23 @@ impl RunDir {
         &self.path
     }
 
-    /// Makes an empty directory for a try; the files of the try before it move to `tries/<t>`.
+    /// Makes an empty directory for a try; the files of the try before it move to `tries/<t>`, together with what is known
+    /// of it.
     ///
     /// # Errors
     /// Disk errors.
-    pub async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, StoreError> {
+    pub async fn open_try(
+        &self,
+        attempt: &AttemptId,
+        try_number: u32,
+        earlier: Option<&(AttemptRecord, AttemptDetails)>,
+    ) -> Result<Utf8PathBuf, StoreError> {
         let path = self.path.join(attempt.path());
+        let earlier = earlier.map(|(record, details)| attempt_text(record, details));
+        let earlier = earlier.transpose()?;
         blocking(move || {
             if try_number > 1 {
-                move_earlier_try(&path, try_number - 1)?;
+                move_earlier_try(&path, try_number - 1, earlier.as_deref())?;
             }
             fs::create_dir_all(&path)?;
             Ok(path)
@@ -211,16 +219,6 @@ impl RunDir {
                     None => Ok(()),
                 };
                 // The journal knows of it whatever became of the file.
-                self.journal.write(event).await.and(kept)
-            }
-            Event::TryFailed {
-                attempt,
-                record,
-                details,
-                ..
-            } => {
-                // It moves to `tries/<t>` with the rest of the try's files.
-                let kept = write_attempt(&self.path.join(attempt.path()), record, details).await;
                 self.journal.write(event).await.and(kept)
             }
             Event::PairEnded {
@@ -422,22 +420,24 @@ fn remove(path: &Utf8Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn move_earlier_try(path: &Utf8Path, earlier: u32) -> Result<(), StoreError> {
+/// Moves file by file: however that is cut off, it can be taken up again.
+fn move_earlier_try(path: &Utf8Path, earlier: u32, record: Option<&str>) -> Result<(), StoreError> {
     if !path.exists() {
         return Ok(());
     }
     let tries = path.join("tries");
-    let aside = path.with_extension("moving");
-    fs::rename(path, &aside)?;
-    fs::create_dir_all(path)?;
-    let earlier_tries = aside.join("tries");
-    if earlier_tries.exists() {
-        fs::rename(&earlier_tries, &tries)?;
-    } else {
-        fs::create_dir_all(&tries)?;
+    let to = tries.join(earlier.to_string());
+    fs::create_dir_all(&to)?;
+    for entry in path.read_dir_utf8()? {
+        let entry = entry?;
+        if entry.path() != tries {
+            fs::rename(entry.path(), to.join(entry.file_name()))?;
+        }
     }
-    fs::rename(&aside, tries.join(earlier.to_string()))?;
-    Ok(())
+    match record {
+        Some(record) => write_atomically(&to.join(ATTEMPT_FILE), record.as_bytes()),
+        None => Ok(()),
+    }
 }
 
 #[derive(Serialize)]

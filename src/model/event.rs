@@ -65,10 +65,8 @@ pub enum Event {
         try_number: u32,
         /// What went wrong.
         error: AttemptError,
-        /// The try as it ended.
-        record: Box<AttemptRecord>,
-        /// What else is known of it.
-        details: Box<AttemptDetails>,
+        /// How long its sandbox was held, in seconds.
+        seconds: f64,
     },
     /// An attempt ended for good.
     AttemptEnded {

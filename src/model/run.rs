@@ -88,11 +88,11 @@ impl Run {
             Event::TryFailed {
                 attempt,
                 try_number,
-                record,
+                seconds,
                 ..
             } => {
                 if let Some(pair) = self.pair_mut(&attempt.pair) {
-                    pair.held_seconds += record.seconds;
+                    pair.held_seconds += seconds;
                     pair.failed_tries.insert(attempt.index, *try_number);
                     pair.under_way.remove(&attempt.index);
                 }

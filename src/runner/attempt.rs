@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::clock::{Clock, seconds};
 use super::collect::{self, Collected, ResultFile};
-use super::ending::{TryEnd, indexes};
+use super::ending::{Ends, TryEnd, indexes};
 use super::environment;
 use super::failure::{
     failure, past_limit, sandbox_failed, sandbox_gone, store_failed, with_output, within, within_limit,
@@ -38,6 +38,8 @@ pub(super) struct TryContext {
     pub(super) pair: usize,
     pub(super) id: AttemptId,
     pub(super) try_number: u32,
+    /// What the try before it came to, where that was in this session of the run.
+    pub(super) earlier: Ends,
     pub(super) clock: Clock,
 }
 
@@ -99,7 +101,11 @@ impl TryContext {
             offset: self.clock.offset(begun),
         };
         self.recorder.record(&started).await.map_err(store_failed)?;
-        let opened = self.recorder.open_try(&self.id, self.try_number).await;
+        let earlier = self
+            .earlier
+            .iter()
+            .find(|(record, _)| record.index == self.id.index);
+        let opened = self.recorder.open_try(&self.id, self.try_number, earlier).await;
         opened.map_err(store_failed)
     }
 

@@ -195,6 +195,7 @@ impl Driver {
             pair: attempt.pair,
             id,
             try_number,
+            earlier: self.failed.get(&attempt).cloned().unwrap_or_default(),
             clock: self.clock(),
         };
         let sandbox = kept.then(|| self.kept.remove(&attempt.pair)).flatten();
@@ -238,7 +239,7 @@ impl Driver {
                 self.end_attempts(attempt.pair, end.records);
             }
             Ended::Retry => {
-                for (record, details) in &end.records {
+                for (record, _) in &end.records {
                     let Some(error) = record.error.clone() else {
                         continue;
                     };
@@ -248,8 +249,7 @@ impl Driver {
                         attempt: AttemptId { pair, index },
                         try_number: record.tries,
                         error,
-                        record: Box::new(record.clone()),
-                        details: Box::new(details.clone()),
+                        seconds: record.seconds,
                     };
                     self.record(event, None);
                 }

@@ -16,7 +16,8 @@ use super::{Job, RecordError, Recorder, run};
 use crate::config::settings::Given;
 use crate::config::{Config, Source, load};
 use crate::model::{
-    AttemptId, CancelReason, ErrorClass, Event, Labels, Outcome, Pair, PairId, Produces, Run, Verdict,
+    AttemptDetails, AttemptId, AttemptRecord, CancelReason, ErrorClass, Event, Labels, Outcome, Pair, PairId,
+    Produces, Run, Verdict,
 };
 use crate::plan::{Experience, Request, Select, build};
 use crate::redact::Redactor;
@@ -32,7 +33,12 @@ struct Memory {
 
 #[async_trait]
 impl Recorder for Memory {
-    async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, RecordError> {
+    async fn open_try(
+        &self,
+        attempt: &AttemptId,
+        try_number: u32,
+        _earlier: Option<&(AttemptRecord, AttemptDetails)>,
+    ) -> Result<Utf8PathBuf, RecordError> {
         let root = Utf8Path::from_path(self.directory.path()).unwrap();
         let path = root.join(attempt.path()).join(try_number.to_string());
         fs_err::create_dir_all(&path).unwrap();

@@ -140,19 +140,7 @@ fn taken(event: Event, part: usize, joined: &Joined) -> Option<Event> {
             try_number,
             offset: aggregate::round_seconds(offset + shift),
         }),
-        Event::TryFailed {
-            attempt,
-            try_number,
-            error,
-            record,
-            details,
-        } => Some(Event::TryFailed {
-            attempt,
-            try_number,
-            error,
-            record: shifted(record),
-            details,
-        }),
+        failed @ Event::TryFailed { .. } => Some(failed),
         Event::AttemptEnded {
             pair,
             record,

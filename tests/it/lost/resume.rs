@@ -125,8 +125,8 @@ fn everything_can_be_made_again_from_the_journal_alone() {
         "before.json",
         "[{\"experiment\": \"a\", \"eval\": \"one\", \"passed\": false}]",
     );
-    let (run, _) = suite.run("--baseline before.json --fail-on below:90%");
-    run.code(1);
+    let (run, _) = suite.run("--baseline before.json --fail-on incomplete");
+    run.code(3);
     let (summary, report) = (suite.read("out/summary.json"), suite.read("out/report.md"));
     let journal = suite.read("out/journal.jsonl");
     fs_err::remove_dir_all(suite.path().join("out")).unwrap();

@@ -56,7 +56,8 @@ async fn a_second_interrupt_ends_a_run_at_once_whatever_holds_it_up() {
     // Supervisors that do not answer hold up the end of their sandboxes.
     let held: Vec<Pid> = supervisors(begun.pid);
     for pid in &held {
-        kill_process(*pid, Signal::STOP).unwrap();
+        // One that was about to end may have.
+        let _ = kill_process(*pid, Signal::STOP);
     }
     begun.signal(Signal::INT);
     assert!(begun.until(|| place.said().contains("cancelling")).await);
@@ -67,7 +68,7 @@ async fn a_second_interrupt_ends_a_run_at_once_whatever_holds_it_up() {
     assert_eq!(ended.code(), Some(130), "{}", place.said());
     for pid in held {
         // One that was stopped is there until it goes on.
-        kill_process(pid, Signal::CONT).unwrap();
+        let _ = kill_process(pid, Signal::CONT);
     }
     place.quiet().await;
 }
