@@ -8,7 +8,9 @@ mod driver;
 mod ending;
 mod environment;
 mod failure;
+mod ledger;
 mod output;
+mod prepare;
 mod remainder;
 
 use std::sync::Arc;

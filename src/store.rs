@@ -4,6 +4,7 @@ mod journal;
 mod merge;
 mod publish;
 mod resume;
+mod sandboxes;
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use journal::Journal;
 
 pub use journal::{Replayed, replay};
 pub use merge::{PartDir, find_parts, merge};
+pub use sandboxes::Sandboxes;
 
 /// There as long as a comment goes on that this run has begun.
 pub const COMMENT_FILE: &str = "comment.json";

@@ -6,6 +6,7 @@ mod compare;
 mod conversation;
 mod findings;
 mod inputs;
+mod install;
 mod live;
 mod measure;
 mod merge;
@@ -46,6 +47,7 @@ fn act(step: &mut Step, context: &Context) -> Result<ExitCode, Failure> {
     match &inputs.command {
         Command::Action => measure::measure(&inputs, &invocation, step, context),
         Command::Merge => merge::merge(&inputs, &invocation, step, context),
+        Command::Install => install::install(step, context),
         Command::Compare => compare::compare(&inputs, step, context),
         Command::Comment => {
             let directory = inputs.output_dir.as_deref();

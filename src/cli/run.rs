@@ -15,7 +15,7 @@ use super::past::Past;
 use super::progress::Progress;
 use super::recorder::{Audience, Show};
 use super::sources::Suite;
-use super::{Failure, conclude, json, print, tell};
+use super::{Failure, cleanup, conclude, json, print, tell};
 use crate::config::settings;
 use crate::model::{ExitCode, with_causes};
 use crate::report;
@@ -59,7 +59,10 @@ fn run_on(driver: &Driver, arguments: &RunArguments, context: &Context) -> Resul
     let plan = suite.plan(&arguments.selection, &past)?;
     let named = given(arguments.output_dir.as_deref());
     let (occupied, output) = if arguments.resume {
-        (Occupied::Resume, Output::of_earlier(named, context)?)
+        let output = Output::of_earlier(named, context)?;
+        // What was under way when it died is of no use to anybody.
+        cleanup::delete_left(&output.directory, driver, context);
+        (Occupied::Resume, output)
     } else {
         let occupied = match arguments.overwrite {
             true => Occupied::Replace,

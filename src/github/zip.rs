@@ -216,4 +216,31 @@ mod tests {
         assert!(matches!(read(&four, "a", LIMITS), Err(BadZip::TooMany(3))));
         assert_eq!(read(&archive(&files[..3]), "a", LIMITS).unwrap(), b"1");
     }
+
+    #[test]
+    fn all_files_are_read_and_none_that_leads_elsewhere() {
+        let files: [(&str, &[u8]); 4] = [("a/b", b"1"), ("../c", b"2"), ("/d", b"3"), ("e", b"4")];
+        let limits = Limits { entries: 9, ..LIMITS };
+        let read = super::read_all(&archive(&files), limits).unwrap();
+        let names: Vec<&str> = read.iter().map(|(name, _)| name.as_str()).collect();
+        assert!(names.contains(&"a/b") && names.contains(&"e"), "{names:?}");
+        assert!(names.iter().all(|name| !name.contains("..") && !name.starts_with('/')), "{names:?}");
+        let large = noise(1 << 20);
+        let error = super::read_all(&archive(&[("a", &large), ("b", &large), ("c", b"x")]), LIMITS).unwrap_err();
+        assert_eq!(error.to_string(), "`c` in it is larger than 2 MiB");
+    }
+
+    #[test]
+    fn no_archive_panics() {
+        use proptest::prelude::*;
+
+        let whole = archive(&[("a/b", b"1111111111111111111111111111"), ("c", &noise(600))]);
+        let damage = (0..whole.len(), 0..16_usize, proptest::collection::vec(any::<u8>(), 0..16));
+        proptest!(|((at, taken, put) in damage)| {
+            let end = (at + taken).min(whole.len());
+            let bytes = [&whole[..at], &put, &whole[end..]].concat();
+            let _ = read(&bytes, "c", LIMITS);
+            let _ = super::read_all(&bytes, LIMITS);
+        });
+    }
 }

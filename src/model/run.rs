@@ -72,7 +72,12 @@ impl Run {
     /// Takes an event in. Events of pairs outside the plan change nothing.
     pub fn apply(&mut self, event: &Event) {
         match event {
-            Event::RunStarted { .. } | Event::SandboxNamed { .. } => {}
+            Event::RunStarted { .. }
+            | Event::SandboxesAt { .. }
+            | Event::SandboxNamed { .. }
+            | Event::SandboxCreated { .. }
+            | Event::SandboxGone { .. }
+            | Event::Preparing { .. } => {}
             Event::RunResumed { offset, plan, .. } => self.resume(*offset, plan),
             Event::AttemptStarted {
                 attempt,

@@ -2,7 +2,7 @@
 
 use super::{PlanError, Shard, cost_of};
 use crate::config::{BudgetConfig, PriceConfig};
-use crate::model::{PlannedBudget, Range, Run, RunPlan};
+use crate::model::{CancelReason, PlannedBudget, Range, Run, RunPlan};
 
 /// What the run, or its shard, may use.
 pub(super) fn share(budget: &BudgetConfig, shard: Option<Shard>) -> PlannedBudget {
@@ -31,10 +31,17 @@ pub fn left<'a>(
     runs: impl IntoIterator<Item = &'a Run>,
     price: &PriceConfig,
 ) -> Option<PlannedBudget> {
-    let uses = runs.into_iter().map(|run| used(run, price));
-    let (seconds, usd) = uses.fold((0.0, 0.0), |(seconds, usd), (more, cost)| {
-        (seconds + more, usd + cost)
-    });
+    let (mut seconds, mut usd) = (0.0, 0.0);
+    for run in runs {
+        // What was measured of a run that it stopped may be a little less than it.
+        let mut records = run.pairs.iter().flat_map(|pair| &pair.records);
+        if records.any(|record| record.reason == Some(CancelReason::Budget)) {
+            return None;
+        }
+        let (more, cost) = used(run, price);
+        seconds += more;
+        usd += cost;
+    }
     let left = |cap: Option<f64>, used: f64| match cap {
         None => Some(None),
         Some(cap) => (cap > used).then_some(Some(cap - used)),

@@ -139,3 +139,32 @@ async fn a_line_that_cannot_be_read_costs_only_itself_and_is_named() {
         "{older}"
     );
 }
+
+/// The journal of a run that came to its end, and whatever a hostile or broken disk makes of it.
+#[test]
+fn no_journal_panics_and_none_tells_more_than_was_told() {
+    use proptest::prelude::*;
+
+    let temporary = TempDir::new().unwrap();
+    let root = Utf8Path::from_path(temporary.path()).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let directory = runtime.block_on(started(root));
+    runtime.block_on(directory.record(&ended(Outcome::Failed))).unwrap();
+    let journal = root.join("journal.jsonl");
+    let whole = fs_err::read(&journal).unwrap();
+    let damaged = root.join("damaged.jsonl");
+    let damage = (0..whole.len(), 0..64_usize, proptest::collection::vec(any::<u8>(), 0..64));
+    proptest!(ProptestConfig::with_cases(2000), |((at, taken, put) in damage)| {
+        let end = (at + taken).min(whole.len());
+        let bytes = [&whole[..at], &put, &whole[end..]].concat();
+        fs_err::write(&damaged, bytes).unwrap();
+        if let Ok(replayed) = replay(&damaged) {
+            prop_assert!(replayed.run.pairs.iter().all(|pair| pair.records.len() <= 1));
+            let _ = crate::aggregate::summarize(&replayed.run);
+        }
+    });
+    proptest!(|(bytes in proptest::collection::vec(any::<u8>(), 0..512))| {
+        fs_err::write(&damaged, bytes).unwrap();
+        prop_assert!(replay(&damaged).is_err());
+    });
+}

@@ -16,6 +16,7 @@ pub(super) enum Command {
     Merge,
     Compare,
     Comment,
+    Install,
     /// A command that is known and that this version cannot do.
     ToCome(&'static str),
 }
@@ -71,16 +72,17 @@ impl Inputs {
 }
 
 fn command(text: Option<&str>) -> Result<Command, Failure> {
-    const TO_COME: [&str; 2] = ["snapshot", "install"];
+    const TO_COME: [&str; 1] = ["snapshot"];
     match text.unwrap_or("action") {
         "action" => Ok(Command::Action),
         "merge" => Ok(Command::Merge),
         "compare" => Ok(Command::Compare),
         "comment" => Ok(Command::Comment),
+        "install" => Ok(Command::Install),
         other => match TO_COME.iter().find(|name| **name == other) {
             Some(name) => Ok(Command::ToCome(name)),
             None => Err(anyhow!(
-                "input `command`: expected `action`, `merge`, `compare` or `comment`, found {other:?}"
+                "input `command`: expected `action`, `merge`, `compare`, `comment` or `install`, found {other:?}"
             )
             .into()),
         },
@@ -137,13 +139,13 @@ mod tests {
         assert_eq!(command(None).unwrap(), Command::Action);
         assert_eq!(command(Some("comment")).unwrap(), Command::Comment);
         assert_eq!(command(Some("merge")).unwrap(), Command::Merge);
-        for name in ["snapshot", "install"] {
+        for name in ["snapshot"] {
             assert_eq!(command(Some(name)).unwrap(), Command::ToCome(name));
         }
         let error = command(Some("rm -rf")).unwrap_err().error.to_string();
         assert_eq!(
             error,
-            "input `command`: expected `action`, `merge`, `compare` or `comment`, found \"rm -rf\""
+            "input `command`: expected `action`, `merge`, `compare`, `comment` or `install`, found \"rm -rf\""
         );
     }
 

@@ -98,7 +98,7 @@ impl Measurement<'_> {
     fn run(&self, driver: &Driver, step: &mut Step) -> Result<ExitCode, Failure> {
         let config = &self.suite.config;
         let started_at = context::now();
-        let known = conclude::known(
+        let mut known = conclude::known(
             &config.history,
             &config.flaky,
             Some(config.policy),
@@ -118,6 +118,7 @@ impl Measurement<'_> {
             looked,
             not_done,
         } = prepared?;
+        known.history.extend(looked.history);
         let named = self.inputs.names_baseline;
         let past = Past::of(self.suite, named, &looked.baseline, &known, self.context);
         let plan = self.suite.plan(self.selection, &past)?;
