@@ -49,7 +49,6 @@ impl Signals {
             tell("cancelled: nothing was run");
         }
         #[expect(
-            clippy::exit,
             clippy::disallowed_methods,
             reason = "nothing is to be waited for: neither a reader of standard input nor a sandbox that will not go"
         )]

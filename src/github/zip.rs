@@ -224,9 +224,15 @@ mod tests {
         let read = super::read_all(&archive(&files), limits).unwrap();
         let names: Vec<&str> = read.iter().map(|(name, _)| name.as_str()).collect();
         assert!(names.contains(&"a/b") && names.contains(&"e"), "{names:?}");
-        assert!(names.iter().all(|name| !name.contains("..") && !name.starts_with('/')), "{names:?}");
+        assert!(
+            names
+                .iter()
+                .all(|name| !name.contains("..") && !name.starts_with('/')),
+            "{names:?}"
+        );
         let large = noise(1 << 20);
-        let error = super::read_all(&archive(&[("a", &large), ("b", &large), ("c", b"x")]), LIMITS).unwrap_err();
+        let error =
+            super::read_all(&archive(&[("a", &large), ("b", &large), ("c", b"x")]), LIMITS).unwrap_err();
         assert_eq!(error.to_string(), "`c` in it is larger than 2 MiB");
     }
 
@@ -235,7 +241,11 @@ mod tests {
         use proptest::prelude::*;
 
         let whole = archive(&[("a/b", b"1111111111111111111111111111"), ("c", &noise(600))]);
-        let damage = (0..whole.len(), 0..16_usize, proptest::collection::vec(any::<u8>(), 0..16));
+        let damage = (
+            0..whole.len(),
+            0..16_usize,
+            proptest::collection::vec(any::<u8>(), 0..16),
+        );
         proptest!(|((at, taken, put) in damage)| {
             let end = (at + taken).min(whole.len());
             let bytes = [&whole[..at], &put, &whole[end..]].concat();

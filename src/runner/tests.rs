@@ -1,6 +1,7 @@
 //! Whole runs against a scripted engine, in paused time: what a user would see of them.
 
 mod engine;
+mod faults;
 mod scheduling;
 
 use std::sync::Arc;
@@ -121,6 +122,11 @@ async fn finish_planned(
     engine: Engine,
     cancel: CancellationToken,
 ) -> Done {
+    carry_out(job(config, pairs, experience), engine, cancel).await
+}
+
+/// A run that is about to begin.
+fn job(config: &Config, pairs: &[Pair], experience: &Experience) -> Job {
     let select = Select::default();
     let plan = build(&Request {
         config,
@@ -131,7 +137,7 @@ async fn finish_planned(
         is_pinned: false,
     })
     .unwrap();
-    let job = Job {
+    Job {
         run_id: "run".to_owned(),
         started_at: "2026-01-01T00:00:00Z".parse().unwrap(),
         earlier: None,
@@ -148,7 +154,10 @@ async fn finish_planned(
             root: "/".into(),
             files: Vec::new(),
         },
-    };
+    }
+}
+
+async fn carry_out(job: Job, engine: Engine, cancel: CancellationToken) -> Done {
     let engine = Arc::new(engine);
     let memory = Arc::new(Memory {
         directory: TempDir::new().unwrap(),

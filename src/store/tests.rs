@@ -149,11 +149,17 @@ fn no_journal_panics_and_none_tells_more_than_was_told() {
     let root = Utf8Path::from_path(temporary.path()).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let directory = runtime.block_on(started(root));
-    runtime.block_on(directory.record(&ended(Outcome::Failed))).unwrap();
+    runtime
+        .block_on(directory.record(&ended(Outcome::Failed)))
+        .unwrap();
     let journal = root.join("journal.jsonl");
     let whole = fs_err::read(&journal).unwrap();
     let damaged = root.join("damaged.jsonl");
-    let damage = (0..whole.len(), 0..64_usize, proptest::collection::vec(any::<u8>(), 0..64));
+    let damage = (
+        0..whole.len(),
+        0..64_usize,
+        proptest::collection::vec(any::<u8>(), 0..64),
+    );
     proptest!(ProptestConfig::with_cases(2000), |((at, taken, put) in damage)| {
         let end = (at + taken).min(whole.len());
         let bytes = [&whole[..at], &put, &whole[end..]].concat();

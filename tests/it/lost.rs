@@ -78,6 +78,12 @@ impl Place {
         whole.lines().filter(|line| line.contains(what)).count()
     }
 
+    /// How many bytes of the journal in `directory` there are.
+    pub(super) fn length(&self, directory: &str) -> usize {
+        let journal = fs_err::metadata(self.path(directory).join("journal.jsonl"));
+        journal.map_or(0, |journal| usize::try_from(journal.len()).unwrap())
+    }
+
     /// Processes whose environment names the directory for temporary files.
     pub(super) fn processes(&self) -> Vec<String> {
         let mark = self.temporary().as_str().as_bytes();

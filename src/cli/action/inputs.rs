@@ -139,9 +139,7 @@ mod tests {
         assert_eq!(command(None).unwrap(), Command::Action);
         assert_eq!(command(Some("comment")).unwrap(), Command::Comment);
         assert_eq!(command(Some("merge")).unwrap(), Command::Merge);
-        for name in ["snapshot"] {
-            assert_eq!(command(Some(name)).unwrap(), Command::ToCome(name));
-        }
+        assert_eq!(command(Some("snapshot")).unwrap(), Command::ToCome("snapshot"));
         let error = command(Some("rm -rf")).unwrap_err().error.to_string();
         assert_eq!(
             error,

@@ -200,7 +200,9 @@ fn run(act: &str, workflow: fn(&Utf8Path, &Utf8Path) -> String, variable: Option
     let pinned = pinned.split_whitespace().next().unwrap();
 
     let shards = example("shards.yml");
-    let downloads = shards.split_whitespace().find(|word| word.starts_with("actions/download-artifact@"));
+    let downloads = shards
+        .split_whitespace()
+        .find(|word| word.starts_with("actions/download-artifact@"));
     let downloads = downloads.unwrap();
 
     let mut command = Command::new(act);
@@ -349,8 +351,15 @@ fn four_shards_and_their_merge_work_in_another_runner() {
     let kept = ran.uploads.join("evalwave-quickstart");
     let summary: Value = serde_json::from_slice(&fs_err::read(kept.join("summary.json")).unwrap()).unwrap();
     assert_eq!(summary["totals"]["passed"], 9);
-    assert_eq!((&summary["run"]["selection"]["kind"], &summary["run"]["complete"]), (&json!("all"), &json!(true)));
+    assert_eq!(
+        (&summary["run"]["selection"]["kind"], &summary["run"]["complete"]),
+        (&json!("all"), &json!(true))
+    );
     let files = ran.uploads.join("evalwave-quickstart-files");
     assert!(files.join("attempts/hasty__sort-lines/1/output.log").is_file());
-    assert!(files.join("raw-results-hasty__sort-lines/sort-lines.json").is_file());
+    assert!(
+        files
+            .join("raw-results-hasty__sort-lines/sort-lines.json")
+            .is_file()
+    );
 }

@@ -83,7 +83,10 @@ fn a_workspace_that_the_attempt_deletes_is_its_own_loss() {
     );
     let (class, message) = error(&attempt);
     assert_eq!(class, "collect", "{message}");
-    assert!(message.contains("cannot bring `result.json` out of the sandbox"), "{message}");
+    assert!(
+        message.contains("cannot bring `result.json` out of the sandbox"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -30,15 +30,15 @@ async fn a_run_that_is_killed_again_and_again_comes_to_what_it_would_have_come_t
     let (kills, count) = match asked {
         Some(kills) => (kills, 100),
         None => {
-            eprintln!("3 runs of 40 attempts are killed: `{KILLS}` asks for more, of 200 attempts");
-            (3, 20)
+            eprintln!("2 runs of 24 attempts are killed: `{KILLS}` asks for more, of 200 attempts");
+            (2, 12)
         }
     };
     let more = "runs: 2\nstrategy: parallel\nconcurrency: 16";
     let place = Place::new(Suite::scripted(&pairs(count), "result: result.json", more, MIXED));
     assert_eq!(place.run("run -o whole").await, 0, "{}", place.said());
     let whole = timeless(&place.summary("whole"));
-    let events = place.told("whole", "{");
+    let length = place.length("whole");
 
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     for kill in 0..kills {
@@ -46,9 +46,9 @@ async fn a_run_that_is_killed_again_and_again_comes_to_what_it_would_have_come_t
         // Killed two times on its way, the second time while it goes on.
         let mut arguments = format!("run -o {out}");
         for _ in 0..2 {
-            let moment = place.told(&out, "{") + random.below(events / 2);
+            let moment = place.length(&out) + random.below(length / 2);
             let mut begun = place.begin(&arguments);
-            if begun.until(|| place.told(&out, "{") >= moment).await {
+            if begun.until(|| place.length(&out) >= moment).await {
                 // It may have ended by itself in the meantime.
                 let _ = begun.child.start_kill();
             }
@@ -101,7 +101,7 @@ async fn a_run_goes_on_from_every_line_of_its_journal_and_from_every_torn_one() 
     let torn = ends
         .windows(2)
         .flat_map(|ends| [(ends[0] + ends[1]) / 2, ends[1] - 1]);
-    let torn: Vec<usize> = torn.step_by(3).collect();
+    let torn: Vec<usize> = torn.step_by(6).collect();
     ends.extend(torn);
     for end in ends {
         let out = place.path("out");
