@@ -8,6 +8,7 @@ mod error;
 mod filter;
 mod front_matter;
 mod git;
+mod harness;
 mod label;
 mod leash;
 mod path;
@@ -26,6 +27,7 @@ use entries::Syntax;
 pub use checkout::{BaseRevision, Checkout, base_revision};
 pub use error::{CatalogError, EntryProblem};
 pub use git::{changed_files, commit, is_tracked};
+pub use harness::{Harness, harnesses};
 pub use leash::Leash;
 pub use workspace::workspace_files;
 

@@ -12,7 +12,9 @@ mod confirm;
 mod context;
 mod engine;
 mod execution;
+mod init;
 mod job;
+mod manual;
 mod measure;
 mod merge;
 mod output;
@@ -23,6 +25,7 @@ mod recorder;
 mod render;
 mod run;
 mod schema;
+mod screen;
 mod signals;
 mod sources;
 
@@ -40,6 +43,11 @@ use context::Context;
 
 /// The report beside the summary.
 const REPORT_FILE: &str = "report.md";
+/// The page beside it.
+const PAGE_FILE: &str = "report.html";
+/// The same for what reads test reports.
+const JUNIT_FILE: &str = "junit.xml";
+const CTRF_FILE: &str = "ctrf.json";
 
 /// A command that could not be done.
 #[derive(Debug)]
@@ -72,9 +80,12 @@ pub fn run() -> ExitCode {
             };
         }
     };
-    let done = Context::of_process()
-        .map_err(Failure::from)
-        .and_then(|context| dispatch(arguments, &context));
+    let done = Context::of_process().map_err(Failure::from).and_then(|context| {
+        if context.stderr_in_ascii() {
+            screen::spell_in_ascii();
+        }
+        dispatch(arguments, &context)
+    });
     match done {
         Ok(exit) => exit,
         Err(failure) => {
@@ -95,7 +106,10 @@ fn dispatch(arguments: Arguments, context: &Context) -> Result<ExitCode, Failure
         Subcommand::Action => Ok(action::action(context)),
         Subcommand::Comment(arguments) => action::comment(&arguments.directory, context),
         Subcommand::Cleanup(arguments) => cleanup::cleanup(arguments.directory.as_deref(), context),
+        Subcommand::Init(arguments) => init::init(&arguments, context),
         Subcommand::Schema(arguments) => schema::schema(&arguments),
+        Subcommand::Completions(arguments) => manual::completions(&arguments),
+        Subcommand::Man(arguments) => manual::man(&arguments),
     }
 }
 
@@ -126,6 +140,9 @@ fn keep(directory: &RunDir, summary: &Summary) -> Result<bool, Failure> {
     let documents = [
         (SUMMARY_FILE, json(summary)?),
         (REPORT_FILE, report::markdown(summary, usize::MAX)),
+        (PAGE_FILE, report::html(summary)?),
+        (JUNIT_FILE, report::junit(summary)),
+        (CTRF_FILE, report::ctrf(summary)?),
     ];
     for (name, text) in documents {
         if let Err(error) = directory.write(name, &text) {
@@ -139,6 +156,5 @@ fn keep(directory: &RunDir, summary: &Summary) -> Result<bool, Failure> {
 /// Tells something besides the result. Nothing in it commands a terminal or the runner of a workflow.
 fn tell(text: &str) {
     let lines = text.lines().map(|line| log::line(&report::plain(line)) + "\n");
-    // Nobody is left to tell where standard error is gone.
-    let _ = std::io::stderr().write_all(lines.collect::<String>().as_bytes());
+    screen::write(&lines.collect::<String>());
 }

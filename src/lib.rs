@@ -20,6 +20,7 @@
 
 pub mod glob;
 pub mod model;
+pub mod zip;
 
 pub mod aggregate;
 pub mod config;

@@ -34,4 +34,4 @@ pub use reading::{Check, Reading, ReadingVerdict, Usage};
 pub use result_set::{PairResult, ResultSet, Sample};
 pub use run::{PairRun, Run};
 pub use sandbox::{LeftSandbox, Whereabouts};
-pub use summary::{Findings, PairSummary, RunFacts, Summary, Totals, Verdict};
+pub use summary::{Before, Findings, PairSummary, RunFacts, Summary, Totals, Verdict};

@@ -7,6 +7,7 @@ mod collect;
 mod driver;
 mod ending;
 mod environment;
+mod evidence;
 mod failure;
 mod ledger;
 mod output;

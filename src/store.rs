@@ -13,6 +13,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use serde::Serialize;
 
+use crate::aggregate::Published;
 use crate::config::{AttemptConfig, PublishConfig};
 use crate::model::layout::{BASELINE_DIR, CONFIRM_DIR, JOURNAL_FILE, RAW_RESULTS, SUMMARY_FILE};
 use crate::model::summary::SUMMARY_SCHEMA;
@@ -348,6 +349,15 @@ pub fn load(path: &Utf8Path) -> Result<Stored, StoreError> {
         return replay(&journal).map(|replayed| Stored::Journal(Box::new(replayed)));
     }
     Err(StoreError::NoRun(path.to_owned()))
+}
+
+/// The documents that a run directory holds of the pairs of its summary.
+///
+/// # Errors
+/// Disk errors; a document that is not there is none.
+pub fn published(path: &Utf8Path, summary: &Summary) -> Result<Vec<Published>, StoreError> {
+    let of_pairs = summary.pairs.iter().map(|pair| publish::documents(path, pair));
+    Ok(of_pairs.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 fn read_summary(path: Utf8PathBuf) -> Result<Summary, StoreError> {

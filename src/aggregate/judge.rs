@@ -334,6 +334,13 @@ impl std::fmt::Display for CommandEnd {
 
 /// A sentence, and below it the last lines of output that show something.
 pub fn with_last_lines(sentence: &str, output: &str) -> String {
+    let mut lines = last_lines(output, TAIL_LINES);
+    lines.insert(0, sentence.to_owned());
+    lines.join("\n")
+}
+
+/// The last lines of an output that say something, at most `most` of them, each of a bounded length.
+pub fn last_lines(output: &str, most: usize) -> Vec<String> {
     // A progress bar rewrites its line with carriage returns; what stood there last is what a terminal shows.
     let shown = |line: &str| -> String {
         let line = line.trim_end();
@@ -345,11 +352,10 @@ pub fn with_last_lines(sentence: &str, output: &str) -> String {
         .rev()
         .map(shown)
         .filter(|line| !line.trim().is_empty())
-        .take(TAIL_LINES)
+        .take(most)
         .collect();
-    lines.push(sentence.to_owned());
     lines.reverse();
-    lines.join("\n")
+    lines
 }
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
 //! `evalwave report`.
 
-use super::arguments::{ComparisonFormat, ReportArguments};
+use std::io::Read as _;
+
+use anyhow::Context as _;
+
+use super::arguments::{ReportArguments, ReportFormat, given};
 use super::context::Context;
 use super::{Failure, json, print, tell};
 use crate::aggregate;
@@ -12,11 +16,23 @@ use crate::store::{self, Replayed, Stored};
 const DIED: &str = "this run has not ended, or died before its end: this is what its journal holds";
 
 pub(super) fn report(arguments: &ReportArguments, context: &Context) -> Result<ExitCode, Failure> {
+    let merge = given(arguments.merge.as_deref());
+    if merge.is_some() && arguments.format != ReportFormat::Results {
+        return Err(anyhow::anyhow!(
+            "`--merge` is for `--format results`\nleave it out, or name that format"
+        )
+        .into());
+    }
     let summary = read(&arguments.directory, context)?;
     print(&match arguments.format {
-        ComparisonFormat::Text => report::text(&summary, context.color),
-        ComparisonFormat::Markdown => report::markdown(&summary, usize::MAX),
-        ComparisonFormat::Json => json(&summary)?,
+        ReportFormat::Text => context.spelled(report::text(&summary, context.color)),
+        ReportFormat::Markdown => report::markdown(&summary, usize::MAX),
+        ReportFormat::Html => report::html(&summary)?,
+        ReportFormat::Junit => report::junit(&summary),
+        ReportFormat::Ctrf => report::ctrf(&summary)?,
+        ReportFormat::Json => json(&summary)?,
+        ReportFormat::Results => results(arguments, &summary, merge, context)?,
+        ReportFormat::Jsonl => report::jsonl(&summary)?,
     })?;
     Ok(ExitCode::Success)
 }
@@ -37,6 +53,27 @@ pub(super) fn unfinished(replayed: &Replayed) -> Vec<String> {
         ));
     }
     notices
+}
+
+fn results(
+    arguments: &ReportArguments,
+    summary: &Summary,
+    merge: Option<&str>,
+    context: &Context,
+) -> Result<String, Failure> {
+    let published = store::published(&context.absolute(&arguments.directory), summary)?;
+    let existing = match merge {
+        Some("-") => {
+            let mut text = String::new();
+            let read = std::io::stdin().read_to_string(&mut text);
+            read.context("cannot read the rows to merge into from standard input")?;
+            Some(text)
+        }
+        Some(file) => Some(fs_err::read_to_string(context.absolute(file.into()))?),
+        None => None,
+    };
+    let rendered = report::results::render(summary, &published, existing.as_deref());
+    Ok(rendered.with_context(|| format!("cannot merge into `{}`", merge.unwrap_or_default()))?)
 }
 
 fn read(directory: &camino::Utf8Path, context: &Context) -> Result<Summary, Failure> {

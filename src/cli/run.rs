@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use camino::Utf8Path;
-
 use super::arguments::{RunArguments, TextOrJson, given};
 use super::arms::{Driver, Occupied};
 use super::baseline::Baseline;
@@ -13,13 +11,11 @@ use super::job::Means;
 use super::output::Output;
 use super::past::Past;
 use super::progress::Progress;
-use super::recorder::{Audience, Show};
 use super::sources::Suite;
 use super::{Failure, cleanup, conclude, json, print, tell};
 use crate::config::settings;
 use crate::model::{ExitCode, with_causes};
 use crate::report;
-use crate::runner::Job;
 
 pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCode, Failure> {
     // First of all: from here on a signal is an order, also before anything runs.
@@ -74,6 +70,7 @@ fn run_on(driver: &Driver, arguments: &RunArguments, context: &Context) -> Resul
         )
     };
     let means = Means::gather(config, &[], context)?;
+    let progress = Progress::new(arguments.quiet, arguments.verbose, context);
     let execution = Execution {
         skipped: arguments.selection.is_skipped(&plan),
         suite: &suite,
@@ -85,30 +82,26 @@ fn run_on(driver: &Driver, arguments: &RunArguments, context: &Context) -> Resul
         occupied,
         url: None,
         started_at,
-        audience: &Terminal,
+        audience: &progress,
         context,
     };
     driver.set_out();
-    let done = execution.run(driver, Vec::new())?;
+    let showing = driver.start(Arc::clone(&progress).go_on());
+    let done = execution.run(driver, Vec::new());
+    showing.abort();
+    let done = done?;
     let printed = print(&match arguments.format {
-        TextOrJson::Text => report::text(&done.summary, context.color),
+        TextOrJson::Text => context.spelled(report::text(&done.summary, context.color)),
         TextOrJson::Json => json(&done.summary)?,
     });
     if let Err(failure) = &printed {
         tell(&format!("warning: {}", with_causes(failure.error.as_ref())));
     }
-    tell(&format!("results in {}", output.shown));
+    if !arguments.quiet {
+        tell(&format!("results in {}", output.shown));
+    }
     if done.lost {
         tell(&format!("error: {LOST}"));
     }
     Ok(done.exit(printed.is_err()))
-}
-
-/// Shows a line for each attempt.
-struct Terminal;
-
-impl Audience for Terminal {
-    fn attend(&self, name: &'static str, job: &Job, _directory: &Utf8Path) -> Arc<dyn Show> {
-        Arc::new(Progress::new(name, job.plan.attempts() - job.kept()))
-    }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::Source;
-use super::problem::{KeyPath, Problem, Segment, Spot};
+use super::problem::{KeyPath, Problem};
 use super::settings::Level;
 use super::yaml::{self, Position, Unreadable};
 
@@ -129,24 +129,6 @@ impl<'a> Origin<'a> {
     /// A text that is not a configuration at all.
     pub(super) fn unreadable(self, unreadable: &Unreadable) -> ConfigError {
         wrong(self.name, unreadable.position, &unreadable.problem)
-    }
-
-    /// A key that cannot be acted on yet. Its value is quoted where it is short enough to be a word.
-    pub(super) fn not_built_in(self, path: &KeyPath, value: Option<&str>) -> ConfigError {
-        let list_item = matches!(path.0.last(), Some(Segment::Index(_)));
-        let spot = if list_item { Spot::Value } else { Spot::Key };
-        let what = match value {
-            Some(value) => format!("`{path}: {value}`"),
-            None => format!("`{path}`"),
-        };
-        let place = Place::File {
-            name: self.name.to_owned(),
-            position: yaml::locate(self.text, path, spot),
-        };
-        ConfigError::NotBuiltIn {
-            what,
-            place: Some(place),
-        }
     }
 }
 

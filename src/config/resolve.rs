@@ -49,11 +49,7 @@ pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<C
         });
     }
 
-    unbuilt::refuse(&unbuilt::Asked {
-        file: &file,
-        origin,
-        given,
-    })?;
+    unbuilt::refuse(given)?;
     Ok(Config {
         suite,
         attempt,

@@ -1,6 +1,6 @@
 //! Artifacts of workflow runs: which there are, and files out of one of them. Does not know what is in them.
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Component, Utf8PathBuf};
 use jiff::Timestamp;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
@@ -8,14 +8,15 @@ use sha2::{Digest as _, Sha256};
 use super::client::{Ask, Client, DOWNLOAD_TIMEOUT, TRIES, root};
 use super::error::{Again, GithubError, Problem};
 use super::retry::Refusal;
-use super::zip::{self, BadZip, Limits};
 use super::{Repository, segment};
+use crate::zip::{self, Archive, BadZip, Limits};
 
 /// Most bytes of an artifact.
 const MAX_ARTIFACT: usize = 64 * 1024 * 1024;
 
 const LIMITS: Limits = Limits {
     file: 64 * 1024 * 1024,
+    total: 64 * 1024 * 1024,
     entries: 10_000,
     ratio: 200,
 };
@@ -23,6 +24,7 @@ const LIMITS: Limits = Limits {
 /// For all files of an artifact together.
 const LIMITS_OF_ALL: Limits = Limits {
     file: 512 * 1024 * 1024,
+    total: 512 * 1024 * 1024,
     entries: 100_000,
     ratio: 200,
 };
@@ -140,7 +142,19 @@ pub async fn read_all(
     artifact: &Artifact,
 ) -> Result<Vec<(Utf8PathBuf, Vec<u8>)>, ReadError> {
     let archive = archive(client, repository, artifact).await?;
-    Ok(zip::read_all(&archive, LIMITS_OF_ALL)?)
+    let mut zip = Archive::open(&archive, LIMITS_OF_ALL)?;
+    let mut files = Vec::new();
+    for name in zip.names() {
+        // A directory has no bytes, and a name that leads elsewhere is none of ours.
+        let path = Utf8PathBuf::from(&name);
+        let is_plain = path
+            .components()
+            .all(|component| matches!(component, Utf8Component::Normal(_)));
+        if is_plain && !name.ends_with('/') {
+            files.push((path, zip.read(&name)?));
+        }
+    }
+    Ok(files)
 }
 
 /// The bytes that were uploaded.

@@ -197,8 +197,22 @@ pub struct PairSummary {
     pub seconds: f64,
     /// No result of a lost attempt could have changed the verdict.
     pub firm: bool,
+    /// What the baseline has of it; `None` where it has nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Before>,
     /// Its attempts, in order.
     pub attempts: Vec<AttemptRecord>,
+}
+
+/// A pair in the baseline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Before {
+    /// What was decided there.
+    pub verdict: Verdict,
+    /// Passed of graded attempts, as `k/n`; the verdict where attempts are not known.
+    pub result: String,
+    /// Seconds that its commands took on average, where known.
+    pub seconds: Option<f64>,
 }
 
 impl PairSummary {

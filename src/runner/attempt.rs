@@ -8,20 +8,19 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::clock::{Clock, seconds};
-use super::collect::{self, Collected, ResultFile};
+use super::collect::{self, Collected, Located};
 use super::ending::{Ends, TryEnd, indexes};
-use super::environment;
 use super::failure::{
     failure, past_limit, sandbox_failed, sandbox_gone, store_failed, with_output, within, within_limit,
 };
 use super::ledger::Account;
 use super::output::OutputLog;
-use super::{Job, Recorder, prepare};
+use super::{Job, Recorder, environment, evidence, prepare};
 use crate::aggregate::{CommandEnd, Course, Failure, Judgement, Ran, judge, round_seconds};
 use crate::config::template::{CommandTemplate, UnknownPlaceholder, Values};
 use crate::model::layout::OUTPUT_FILE;
 use crate::model::{
-    AttemptDetails, AttemptId, AttemptRecord, Boot, CancelReason, Check, ErrorClass, Event, Phase, Phases,
+    AttemptDetails, AttemptId, AttemptRecord, Boot, CancelReason, ErrorClass, Event, Outcome, Phase, Phases,
     Reading,
 };
 use crate::sandbox::{Backend, Command, Exit, Sandbox, SandboxSpec};
@@ -58,6 +57,7 @@ impl TryContext {
             phases: Phases::default(),
             boot: None,
             notes: Vec::new(),
+            last: String::new(),
             started: Instant::now(),
         };
         let graded = match self.live(&mut life, cancel).await {
@@ -65,7 +65,7 @@ impl TryContext {
             Err(course) => {
                 let judgement = judge(&course, &self.job.rules);
                 let each = indexes(&self.job.plan, self.id.index);
-                each.map(|_| (judgement.clone(), None)).collect()
+                each.map(|_| Graded::without_result(judgement.clone())).collect()
             }
         };
         self.end(life, graded)
@@ -91,6 +91,7 @@ impl TryContext {
         let lived = lived?;
         let finished = finished.map_err(|error| Course::Failed(store_failed(error)))?;
         life.notes.extend(finished.note);
+        life.last.clone_from(&finished.last);
         let ended = lived.map_err(|failure| Course::Failed(with_output(failure, &finished.last)))?;
         Ok(self.grade(ended, &finished.last, life))
     }
@@ -261,21 +262,25 @@ impl TryContext {
                 },
         } = ended;
         life.notes.extend(notes);
-        let missing = std::iter::repeat_with(|| (expected_at.clone(), ResultFile::Missing));
+        let missing = std::iter::repeat_with(|| Located::missing(&expected_at));
         results
             .into_iter()
             .chain(missing)
             .zip(indexes(&self.job.plan, self.id.index))
-            .map(|((path, result), _)| {
+            .map(|(located, _)| {
                 let ran = Ran {
                     end,
-                    result: result.found(),
+                    result: located.result.found(),
                     full_disk: full_disk.as_deref(),
-                    result_path: &path,
+                    result_path: &located.path,
                     output_tail: last,
                 };
                 let judgement = judge(&Course::Ran(ran), &self.job.rules);
-                (judgement, result.into_reading())
+                Graded {
+                    judgement,
+                    reading: located.result.into_reading(),
+                    harness_file: located.harness_file,
+                }
             })
             .collect()
     }
@@ -285,13 +290,15 @@ impl TryContext {
         let each = round_seconds(life.started.elapsed().as_secs_f64() / graded.len() as f64);
         let sandbox = life.sandbox.as_ref();
         let confinement = sandbox.map(|sandbox| sandbox.confinement()).unwrap_or_default();
-        let reusable = graded.iter().all(|(judgement, _)| judgement.sandbox_is_usable());
+        let reusable = graded.iter().all(|each| each.judgement.sandbox_is_usable());
         // Where any attempt of the try gave a result, its command is never run again.
-        let retry = graded.iter().all(|(judgement, _)| judgement.retry);
-        let throttled = graded.iter().any(|(judgement, _)| judgement.throttled());
+        let retry = graded.iter().all(|each| each.judgement.retry);
+        let throttled = graded.iter().any(|each| each.judgement.throttled());
+        let output = evidence::excerpt(&life.last);
         let ends = graded.into_iter().zip(indexes(&self.job.plan, self.id.index));
-        let records = ends.map(|((judgement, reading), index)| {
-            let (checks, score, usage) = match reading {
+        let records = ends.map(|(graded, index)| {
+            let judgement = graded.judgement;
+            let (checks, score, usage) = match graded.reading {
                 Some(reading) => (reading.checks, reading.score, reading.usage),
                 None => (Vec::new(), None, None),
             };
@@ -299,6 +306,8 @@ impl TryContext {
                 pair: self.id.pair.clone(),
                 index,
             };
+            // The message of an error has the end of the output already.
+            let failed = matches!(judgement.outcome, Outcome::Failed | Outcome::TimedOut);
             let record = AttemptRecord {
                 index,
                 outcome: judgement.outcome,
@@ -309,7 +318,10 @@ impl TryContext {
                 boot: life.boot,
                 tries: self.try_number,
                 error: judgement.error,
-                checks_failed: failed(&checks),
+                checks_failed: evidence::failed(&checks),
+                check_notes: evidence::check_notes(&checks),
+                checks: (!checks.is_empty()).then_some(checks.len()),
+                output: output.clone().filter(|_| failed),
                 score,
                 usage,
                 path: Some(id.path()),
@@ -318,6 +330,7 @@ impl TryContext {
                 checks,
                 confinement: confinement.clone(),
                 notes: life.notes.clone(),
+                harness_file: graded.harness_file,
             };
             (record, details)
         });
@@ -340,7 +353,21 @@ struct Ended {
 }
 
 /// A judgement with the reading it rests on.
-type Graded = (Judgement, Option<Box<Reading>>);
+struct Graded {
+    judgement: Judgement,
+    reading: Option<Box<Reading>>,
+    harness_file: Option<String>,
+}
+
+impl Graded {
+    fn without_result(judgement: Judgement) -> Self {
+        Self {
+            judgement,
+            reading: None,
+            harness_file: None,
+        }
+    }
+}
 
 /// What a try has come by so far; outlives the work on it when that is cut off.
 struct Life {
@@ -349,6 +376,8 @@ struct Life {
     boot: Option<Boot>,
     /// What a reader should know.
     notes: Vec<String>,
+    /// The end of its output.
+    last: String,
     /// When it had its turn to hold a sandbox.
     started: Instant,
 }
@@ -384,10 +413,4 @@ async fn run_command(
         Ok(Err(error)) => Err(sandbox_failed(phase, &error)),
         Err(_) => Ok(None),
     }
-}
-
-/// The names of the checks that failed, in their order.
-fn failed(checks: &[Check]) -> Vec<String> {
-    let failed = checks.iter().filter(|check| !check.passed);
-    failed.map(|check| check.name.clone()).collect()
 }

@@ -7,11 +7,13 @@ use fs_err as fs;
 use serde::Deserialize;
 
 use super::{ATTEMPT_FILE, StoreError, remove, write_atomically};
-use crate::aggregate::publish_document;
+use crate::aggregate::{Published, Standing, publish_document};
 use crate::config::template::Values;
 use crate::config::{PublishConfig, PublishWhat};
 use crate::model::layout::{KEPT_DIR, RAW_RESULTS, RESULT_FILE};
-use crate::model::{AttemptDetails, AttemptId, AttemptRecord, Outcome, PlannedPair, Verdict};
+use crate::model::{
+    AttemptDetails, AttemptId, AttemptRecord, Outcome, PairSummary, PlannedPair, Verdict, file_name,
+};
 
 /// What is to be published of one pair.
 pub(super) struct Job {
@@ -83,24 +85,27 @@ impl Job {
         let from = self.run_dir.join(attempt.path());
         let file: AttemptFile = read_json(&from.join(ATTEMPT_FILE))?;
         let result = from.join(RESULT_FILE);
+        let harness_file = file.details.harness_file.as_deref();
         // A command that was killed may have left anything there.
-        let document = match result.is_file() {
+        let document = match harness_file.is_none() && result.is_file() {
             true => String::from_utf8(fs::read(&result)?).ok(),
             false => None,
         };
         // Alone, the document stands for the pair; among all, each stands for itself.
-        let (passed, attempts) = match self.config.what {
-            PublishWhat::Representative => (self.verdict == Verdict::Pass, self.graded.len()),
-            PublishWhat::All => (file.attempt.outcome == Outcome::Passed, 1),
+        let standing = match self.config.what {
+            PublishWhat::Representative => Standing {
+                passed: self.verdict == Verdict::Pass,
+                attempts: u32::try_from(self.graded.len()).unwrap_or(u32::MAX),
+                run: None,
+            },
+            PublishWhat::All => Standing {
+                passed: file.attempt.outcome == Outcome::Passed,
+                attempts: 1,
+                run: Some(index),
+            },
         };
-        let document = publish_document(
-            document.as_deref(),
-            &self.pair.id,
-            passed,
-            u32::try_from(attempts).unwrap_or(u32::MAX),
-            &file.details.checks,
-        )
-        .map_err(|error| StoreError::Io(error.into()))?;
+        let document = publish_document(document.as_deref(), &self.pair.id, standing, &file.details.checks)
+            .map_err(|error| StoreError::Io(error.into()))?;
         let target = into.join(self.file(&attempt)?);
         let kept = from.join(KEPT_DIR);
         if kept.is_dir() {
@@ -109,6 +114,14 @@ impl Job {
         }
         if let Some(parent) = target.parent() {
             fs::create_dir_all(parent)?;
+        }
+        if let Some(name) = harness_file.filter(|name| !name.contains(['/', '\\'])) {
+            // What the harness wrote lies beside the document that stands for it.
+            let ending = Utf8Path::new(name).extension().unwrap_or_default();
+            fs::copy(
+                from.join(name),
+                target.with_extension(format!("harness.{ending}")),
+            )?;
         }
         write_atomically(&target, document.as_bytes())
     }
@@ -119,6 +132,32 @@ impl Job {
         name.map(Utf8PathBuf::from)
             .map_err(|error| StoreError::Io(std::io::Error::other(error)))
     }
+}
+
+/// The documents that a run directory holds of a pair: the one that stands for it, or else one of each of its attempts,
+/// where they lie as the layouts have it that publishing steps read.
+pub(super) fn documents(run_dir: &Utf8Path, pair: &PairSummary) -> Result<Vec<Published>, StoreError> {
+    let id = pair.id();
+    let directory = run_dir.join(format!("{RAW_RESULTS}{}", id.directory()));
+    let eval = file_name(id.eval.as_str());
+    let read = |run: Option<u32>, path: String| {
+        let file = directory.join(&path);
+        match file.is_file() {
+            true => Ok(Some(Published {
+                pair: id.clone(),
+                run,
+                text: fs::read_to_string(file)?,
+                path,
+            })),
+            false => Ok(None),
+        }
+    };
+    if let Some(document) = read(None, format!("{eval}.json"))? {
+        return Ok(vec![document]);
+    }
+    let runs = pair.attempts.iter().map(|attempt| attempt.index);
+    let of_runs = runs.map(|run| read(Some(run), format!("{eval}/run-{run}/result.json")));
+    of_runs.filter_map(Result::transpose).collect()
 }
 
 fn read_json<T: for<'de> Deserialize<'de>>(path: &Utf8Path) -> Result<T, StoreError> {

@@ -7,7 +7,10 @@
 )]
 
 mod action;
+mod browser;
+mod configuration;
 mod docs;
+mod formats;
 mod github;
 mod hostile;
 mod judged;
@@ -16,11 +19,14 @@ mod layers;
 mod local;
 #[cfg(target_os = "linux")]
 mod lost;
+mod manual;
+mod presets;
 mod run;
 mod scheduling;
 mod schemas;
 mod sources;
 mod statistics;
 mod support;
+mod terminal;
 mod traces;
 mod usage;

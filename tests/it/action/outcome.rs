@@ -77,7 +77,9 @@ fn a_pull_request_is_compared_with_its_base_and_says_so_everywhere() {
         step.log
     );
     let results = camino::Utf8Path::new(step.output("results-dir"));
-    assert!(results.join("summary.json").is_file() && results.join("report.md").is_file());
+    for document in ["summary.json", "report.md", "report.html"] {
+        assert!(results.join(document).is_file(), "{document}");
+    }
     assert!(
         !results.join("comment.json").exists(),
         "nothing is left to clean up"

@@ -31,7 +31,7 @@ fn what_has_a_result_is_kept_and_what_errored_runs_again() {
     fs_err::remove_file(suite.path().join("broken")).unwrap();
     let (run, summary) = suite.run("--resume");
     let told = stderr(&run.code(0));
-    assert!(told.contains("1/2 passed") && !told.contains("a × one"), "{told}");
+    assert!(told.contains("3/4 passed") && !told.contains("a × one"), "{told}");
     assert_eq!(summary["totals"]["passed"], 2);
     assert_eq!(suite.read("out/attempts/a__one/1/attempt.json"), one);
     let two = &summary["pairs"][1]["attempts"][0];
