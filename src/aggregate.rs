@@ -2,6 +2,7 @@
 
 mod conclude;
 mod document;
+mod join;
 mod judge;
 mod members;
 mod publish;
@@ -11,6 +12,7 @@ mod verdict;
 
 pub use conclude::{Facts, conclude, is_complete};
 pub use document::{summarize, summarize_pair};
+pub use join::{Foreign, Joined, Part, join};
 pub use judge::{
     CommandEnd, Course, ExitRules, Failure, Found, Judgement, Ran, Rules, judge, last_lines, with_last_lines,
 };

@@ -16,6 +16,7 @@ mod init;
 mod job;
 mod manual;
 mod measure;
+mod merge;
 mod output;
 mod past;
 mod plan;
@@ -25,6 +26,7 @@ mod render;
 mod run;
 mod schema;
 mod screen;
+mod signals;
 mod sources;
 
 use std::io::Write as _;
@@ -100,6 +102,7 @@ fn dispatch(arguments: Arguments, context: &Context) -> Result<ExitCode, Failure
         Subcommand::Compare(arguments) => compare::compare(&arguments, context),
         Subcommand::Calibrate(arguments) => calibrate::calibrate(&arguments, context),
         Subcommand::Report(arguments) => render::report(&arguments, context),
+        Subcommand::Merge(arguments) => merge::merge(&arguments, context),
         Subcommand::Action => Ok(action::action(context)),
         Subcommand::Comment(arguments) => action::comment(&arguments.directory, context),
         Subcommand::Cleanup(arguments) => cleanup::cleanup(
@@ -134,6 +137,10 @@ fn print(text: &str) -> Result<(), Failure> {
 /// Writes the documents of a whole run; what cannot be written is said. Gives whether all were.
 fn keep(directory: &RunDir, summary: &Summary) -> Result<bool, Failure> {
     let mut all = true;
+    if let Err(error) = directory.conclude(summary.findings()) {
+        tell(&format!("warning: {}", with_causes(&error)));
+        all = false;
+    }
     let documents = [
         (SUMMARY_FILE, json(summary)?),
         (REPORT_FILE, report::markdown(summary, usize::MAX)),

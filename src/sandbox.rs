@@ -223,6 +223,11 @@ pub trait Sandbox: Send {
         into: &mut (dyn AsyncWrite + Send + Unpin),
     ) -> Result<Option<()>, SandboxError>;
 
+    /// Says so where its disk is full: what a command left behind then tells nothing of the command.
+    async fn full_disk(&mut self) -> Option<String> {
+        None
+    }
+
     /// Kills what runs and deletes everything. Returns when nothing is left.
     async fn stop(self: Box<Self>) -> Result<(), SandboxError>;
 }

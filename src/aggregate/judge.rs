@@ -32,6 +32,8 @@ pub struct Ran<'a> {
     pub end: CommandEnd,
     /// What lay at the result's path. For `format: exit-code` there is no such path: [`Found::Nothing`].
     pub result: Found<'a>,
+    /// The sandbox's disk was full when the command had ended, in words.
+    pub full_disk: Option<&'a str>,
     /// Where the result was looked for, as the configuration has it after filling in placeholders.
     pub result_path: &'a str,
     /// The last part of the command's output.
@@ -146,7 +148,7 @@ impl Judgement {
 ///
 /// 1. it was cancelled;
 /// 2. the sandbox or a phase around the command failed: errored;
-/// 3. a valid result says passed, however the command ended: passed;
+/// 3. a valid result says passed, however the command ended: passed; anything else on a full disk: errored;
 /// 4. a valid result says that something broke, or says failed and `infra` matches: errored;
 /// 5. a valid result says failed: failed;
 /// 6. `format: exit-code`, and the command ended by itself or by a foreign signal: by its code;
@@ -162,11 +164,20 @@ pub fn judge(course: &Course<'_>, rules: &Rules) -> Judgement {
             ..Judgement::graded(Outcome::Cancelled)
         },
         Course::Failed(failure) => Judgement::errored(failure.error(), true),
-        Course::Ran(ran) => match ran.result {
-            Found::Reading(reading) => judge_reading(ran, reading, rules),
-            Found::Unreadable(why) => judge_without_result(ran, Some(why), rules),
-            Found::Nothing => judge_without_result(ran, None, rules),
-        },
+        Course::Ran(ran) => {
+            let judgement = match ran.result {
+                Found::Reading(reading) => judge_reading(ran, reading, rules),
+                Found::Unreadable(why) => judge_without_result(ran, Some(why), rules),
+                Found::Nothing => judge_without_result(ran, None, rules),
+            };
+            match ran.full_disk {
+                // What a command fails at on a full disk is not the agent's.
+                Some(full) if judgement.outcome != Outcome::Passed => {
+                    Judgement::errored(ran.error(ErrorClass::OutOfDisk, full), true)
+                }
+                _ => judgement,
+            }
+        }
     }
 }
 

@@ -28,6 +28,9 @@ pub(super) enum Subcommand {
     Calibrate(CalibrateArguments),
     /// Show a run again from its directory
     Report(ReportArguments),
+    /// Join the run directories of shards; say what is missing
+    #[command(after_help = EXIT_CODES)]
+    Merge(MergeArguments),
     /// Do what a step of a GitHub workflow asks for (called by action.yml, not by hand)
     #[command(after_help = EXIT_CODES)]
     Action,
@@ -158,6 +161,9 @@ pub(super) struct RunArguments {
     /// Where to write the run [default: evalwave-out/<run id>]
     #[arg(short, long, value_name = "DIR")]
     pub(super) output_dir: Option<Utf8PathBuf>,
+    /// Go on with the run that the output directory holds [default: evalwave-out/latest]: what has a result is kept
+    #[arg(long, conflicts_with = "overwrite")]
+    pub(super) resume: bool,
     /// Replace the run that the output directory holds
     #[arg(long)]
     pub(super) overwrite: bool,
@@ -268,6 +274,31 @@ pub(super) struct ReportArguments {
     /// With `--format results`: the rows to graft this run's into, `-` for standard input
     #[arg(long, value_name = "FILE|-")]
     pub(super) merge: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MergeArguments {
+    /// Run directories of one plan's parts, or directories that hold some; files of `DIR` may lie in `DIR-files`
+    #[arg(value_name = "DIR", required = true)]
+    pub(super) directories: Vec<Utf8PathBuf>,
+    /// Where to write the whole
+    #[arg(short, long, value_name = "DIR")]
+    pub(super) output_dir: Utf8PathBuf,
+    /// The configuration, for gates and baseline [default: evalwave.yml, then .github/evalwave.yml, then none]
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) config: Option<Utf8PathBuf>,
+    /// What to compare with: a file, a directory, git:REF:PATH, none
+    #[arg(long, value_name = "SRC")]
+    pub(super) baseline: Option<String>,
+    /// Findings that make the command fail, like incomplete,regression,below:80%
+    #[arg(long, value_name = "LIST")]
+    pub(super) fail_on: Option<String>,
+    /// Earlier results, each a run, which flaky pairs are known from (repeatable)
+    #[arg(long, value_name = "SRC", num_args = 1..)]
+    pub(super) history: Vec<String>,
+    /// How to print the summary
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: TextOrJson,
 }
 
 #[derive(Debug, Args)]

@@ -27,9 +27,21 @@ pub(super) fn cleanup(
         return Err(anyhow!("cannot find the run directory `{directory}`").into());
     }
     let driver = Driver::new()?;
+    let all = delete_left(&directory, config, &driver, context);
+    let finished = action::cleanup(&directory, context)?;
+    Ok(if all { finished } else { ExitCode::Incomplete })
+}
+
+/// Deletes the sandboxes that a run has left, and says so; gives whether none is left.
+pub(super) fn delete_left(
+    directory: &Utf8Path,
+    config: Option<&Utf8Path>,
+    driver: &Driver,
+    context: &Context,
+) -> bool {
     let mut all = true;
-    for directory in arms(&directory) {
-        match delete(&directory, config, &driver, context) {
+    for directory in arms(directory) {
+        match delete(&directory, config, driver, context) {
             Ok(0) => {}
             Ok(1) => tell(&format!("deleted 1 sandbox of `{directory}`")),
             Ok(many) => tell(&format!("deleted {many} sandboxes of `{directory}`")),
@@ -42,8 +54,7 @@ pub(super) fn cleanup(
             }
         }
     }
-    let finished = action::cleanup(&directory, context)?;
-    Ok(if all { finished } else { ExitCode::Incomplete })
+    all
 }
 
 /// Every directory in which a run of its own may be.

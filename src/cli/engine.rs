@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::context::Context;
-use super::{Failure, sources};
+use super::{Failure, sources, tell};
 use crate::config::{AttemptConfig, SandboxConfig};
 use crate::model::Whereabouts;
 use crate::runner::Job;
@@ -34,6 +34,13 @@ pub(super) fn backend(
 ) -> Result<Arc<dyn Backend>, Failure> {
     match config {
         SandboxConfig::Local(local) => {
+            for link in &local.link {
+                if !job.workspace.root.join(link).exists() {
+                    tell(&format!(
+                        "warning: `sandbox.link` names `{link}`, which is not there: attempts have none"
+                    ));
+                }
+            }
             let options = LocalOptions {
                 run_id: job.run_id.clone(),
                 temporary: context.temp_dir.clone(),
@@ -74,7 +81,7 @@ pub(super) fn reaper(
             ..docker_engine(context)
         }))),
         Whereabouts::Command => {
-            let (config, root, name) = sources::read_config(config, context)?;
+            let (config, root, name) = sources::configuration(config, context)?;
             let SandboxConfig::Command(command) = &config.sandbox else {
                 let kind = config.sandbox.kind();
                 return Err(anyhow!(

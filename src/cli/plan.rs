@@ -1,6 +1,7 @@
 //! `evalwave plan`.
 
 use super::arguments::{PlanArguments, TextOrJson, given};
+use super::arms::Driver;
 use super::baseline::Baseline;
 use super::context::{self, Context};
 use super::past::Past;
@@ -14,7 +15,8 @@ pub(super) fn plan(arguments: &PlanArguments, context: &Context) -> Result<ExitC
     let mut more = vec![(settings::BASELINE, arguments.baseline.as_deref())];
     let history = arguments.history.iter();
     more.extend(history.map(|source| (settings::HISTORY, Some(source.as_str()))));
-    let suite = Suite::read(&arguments.selection, &more, context)?;
+    let driver = Driver::new()?;
+    let suite = Suite::read(&arguments.selection, &more, &driver, context)?;
     let config = &suite.config;
     let policy = Some(config.policy);
     let known = conclude::known(&config.history, &config.flaky, policy, context::now(), context)?;

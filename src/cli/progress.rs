@@ -140,7 +140,7 @@ impl Progress {
 
 impl Audience for Arc<Progress> {
     fn attend(&self, name: &'static str, job: &Job, _directory: &Utf8Path) -> Arc<dyn Show> {
-        let standing = Standing::new(name, &job.plan, job.attempt.grace);
+        let standing = Standing::of(name, job);
         let at = self.with(|standings, _| {
             standings.push(standing);
             standings.len() - 1

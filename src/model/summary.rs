@@ -260,6 +260,60 @@ impl GateResult {
     }
 }
 
+/// What a summary says beyond the run's attempts: what was found when the run had ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "each field is the summary's of the same name")]
+pub struct Findings {
+    pub conclusion: Conclusion,
+    pub url: Option<String>,
+    pub scheduling: Option<Scheduling>,
+    pub comparison: Option<Comparison>,
+    pub gates: Vec<GateResult>,
+    pub quarantined: Vec<Quarantined>,
+    pub notices: Vec<String>,
+}
+
+impl Summary {
+    /// What it says beyond the run's attempts.
+    pub fn findings(&self) -> Findings {
+        Findings {
+            conclusion: self.run.conclusion,
+            url: self.run.url.clone(),
+            scheduling: self.scheduling.clone(),
+            comparison: self.comparison.clone(),
+            gates: self.gates.clone(),
+            quarantined: self.quarantined.clone(),
+            notices: self.notices.clone(),
+        }
+    }
+
+    /// The same with these findings in the place of its own.
+    pub fn with_findings(self, findings: Findings) -> Self {
+        let Findings {
+            conclusion,
+            url,
+            scheduling,
+            comparison,
+            gates,
+            quarantined,
+            notices,
+        } = findings;
+        Self {
+            run: RunFacts {
+                conclusion,
+                url,
+                ..self.run
+            },
+            scheduling,
+            comparison,
+            gates,
+            quarantined,
+            notices,
+            ..self
+        }
+    }
+}
+
 /// The whole document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {

@@ -7,8 +7,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::clock::{Clock, seconds};
 use super::collect::{self, Collected, Located};
-use super::ending::{TryEnd, indexes};
+use super::ending::{Ends, TryEnd, indexes};
 use super::failure::{
     failure, past_limit, sandbox_failed, sandbox_gone, store_failed, with_output, within, within_limit,
 };
@@ -38,7 +39,9 @@ pub(super) struct TryContext {
     pub(super) pair: usize,
     pub(super) id: AttemptId,
     pub(super) try_number: u32,
-    pub(super) run_started: Instant,
+    /// What the try before it came to, where that was in this session of the run.
+    pub(super) earlier: Ends,
+    pub(super) clock: Clock,
 }
 
 impl TryContext {
@@ -93,9 +96,8 @@ impl TryContext {
         let finished = finished.map_err(|error| Course::Failed(store_failed(error)))?;
         life.notes.extend(finished.note);
         life.last.clone_from(&finished.last);
-        let (end, collected) =
-            lived.map_err(|failure| Course::Failed(with_output(failure, &finished.last)))?;
-        Ok(self.grade(end, collected, &finished.last, life))
+        let ended = lived.map_err(|failure| Course::Failed(with_output(failure, &finished.last)))?;
+        Ok(self.grade(ended, &finished.last, life))
     }
 
     /// Says that the try begins. Returns where its files go.
@@ -103,10 +105,14 @@ impl TryContext {
         let started = Event::AttemptStarted {
             attempt: self.id.clone(),
             try_number: self.try_number,
-            offset: seconds(begun - self.run_started),
+            offset: self.clock.offset(begun),
         };
         self.recorder.record(&started).await.map_err(store_failed)?;
-        let opened = self.recorder.open_try(&self.id, self.try_number).await;
+        let earlier = self
+            .earlier
+            .iter()
+            .find(|(record, _)| record.index == self.id.index);
+        let opened = self.recorder.open_try(&self.id, self.try_number, earlier).await;
         opened.map_err(store_failed)
     }
 
@@ -116,7 +122,7 @@ impl TryContext {
         life: &mut Life,
         directory: &Utf8Path,
         log: &mut OutputLog<'_>,
-    ) -> Result<(CommandEnd, Collected), Failure> {
+    ) -> Result<Ended, Failure> {
         let values = &environment::values(&self.job, self.pair, &self.id);
         if life.sandbox.is_none() {
             self.provision(life).await?;
@@ -139,6 +145,7 @@ impl TryContext {
             None => CommandEnd::KilledAtLimit(limit),
         };
         life.phases.set(Phase::Command, seconds(begun.elapsed()));
+        let full_disk = sandbox.full_disk().await;
         let begun = Instant::now();
         let collected = within_limit(
             limits.collect,
@@ -152,7 +159,11 @@ impl TryContext {
             ..failure
         })?;
         life.phases.set(Phase::Collect, seconds(begun.elapsed()));
-        Ok((end, collected))
+        Ok(Ended {
+            end,
+            full_disk,
+            collected,
+        })
     }
 
     /// An empty sandbox with the workspace in it. Only so many may be starting at once.
@@ -187,7 +198,7 @@ impl TryContext {
             ("eval", self.id.pair.eval.to_string()),
             ("attempt", format!("{}.{}", self.id.index, self.try_number)),
         ];
-        prepare::spec(&self.job, &name, labels, self.run_started.elapsed())
+        prepare::spec(&self.job, &name, labels, self.clock.started.elapsed())
     }
 
     /// `setup` where the sandbox is cold, then `boot`.
@@ -220,7 +231,14 @@ impl TryContext {
                 Some(Exit::Signal(signal)) => format!("`attempt.{phase}` was killed by signal {signal}"),
                 None => past_limit(phase, attempt.phases.setup),
             };
-            return Err(failure(phase, class, why));
+            let full = match &mut life.sandbox {
+                Some(sandbox) => sandbox.full_disk().await,
+                None => None,
+            };
+            return Err(match full {
+                Some(full) => failure(phase, ErrorClass::OutOfDisk, format!("{why}: {full}")),
+                None => failure(phase, class, why),
+            });
         }
         Ok(())
     }
@@ -236,12 +254,17 @@ impl TryContext {
         })
     }
 
-    fn grade(&self, end: CommandEnd, collected: Collected, last: &str, life: &mut Life) -> Vec<Graded> {
-        let Collected {
-            results,
-            expected_at,
-            notes,
-        } = collected;
+    fn grade(&self, ended: Ended, last: &str, life: &mut Life) -> Vec<Graded> {
+        let Ended {
+            end,
+            full_disk,
+            collected:
+                Collected {
+                    results,
+                    expected_at,
+                    notes,
+                },
+        } = ended;
         life.notes.extend(notes);
         let missing = std::iter::repeat_with(|| Located::missing(&expected_at));
         results
@@ -252,6 +275,7 @@ impl TryContext {
                 let ran = Ran {
                     end,
                     result: located.result.found(),
+                    full_disk: full_disk.as_deref(),
                     result_path: &located.path,
                     output_tail: last,
                 };
@@ -293,7 +317,7 @@ impl TryContext {
                 outcome: judgement.outcome,
                 reason: judgement.reason,
                 seconds: each,
-                started_offset: Some(seconds(life.started - self.run_started)),
+                started_offset: Some(self.clock.offset(life.started)),
                 phases: life.phases,
                 boot: life.boot,
                 tries: self.try_number,
@@ -322,6 +346,14 @@ impl TryContext {
             throttled,
         }
     }
+}
+
+/// What a command came to.
+struct Ended {
+    end: CommandEnd,
+    /// The sandbox's disk was full then, in words.
+    full_disk: Option<String>,
+    collected: Collected,
 }
 
 /// A judgement with the reading it rests on.
@@ -385,9 +417,4 @@ async fn run_command(
         Ok(Err(error)) => Err(sandbox_failed(phase, &error)),
         Err(_) => Ok(None),
     }
-}
-
-/// Seconds, as every document has them.
-pub(super) fn seconds(duration: Duration) -> f64 {
-    round_seconds(duration.as_secs_f64())
 }

@@ -1,6 +1,7 @@
 //! Whole runs against a scripted engine, in paused time: what a user would see of them.
 
 mod engine;
+mod faults;
 mod scheduling;
 
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use super::{Job, RecordError, Recorder, run};
 use crate::config::settings::Given;
 use crate::config::{Config, Source, load};
 use crate::model::{
-    AttemptId, CancelReason, ErrorClass, Event, Labels, Outcome, Pair, PairId, Produces, Run, Verdict,
+    AttemptDetails, AttemptId, AttemptRecord, CancelReason, ErrorClass, Event, Labels, Outcome, Pair, PairId,
+    Produces, Run, Verdict,
 };
 use crate::plan::{Experience, Request, Select, build};
 use crate::redact::Redactor;
@@ -32,7 +34,12 @@ struct Memory {
 
 #[async_trait]
 impl Recorder for Memory {
-    async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, RecordError> {
+    async fn open_try(
+        &self,
+        attempt: &AttemptId,
+        try_number: u32,
+        _earlier: Option<&(AttemptRecord, AttemptDetails)>,
+    ) -> Result<Utf8PathBuf, RecordError> {
         let root = Utf8Path::from_path(self.directory.path()).unwrap();
         let path = root.join(attempt.path()).join(try_number.to_string());
         fs_err::create_dir_all(&path).unwrap();
@@ -115,6 +122,11 @@ async fn finish_planned(
     engine: Engine,
     cancel: CancellationToken,
 ) -> Done {
+    carry_out(job(config, pairs, experience), engine, cancel).await
+}
+
+/// A run that is about to begin.
+fn job(config: &Config, pairs: &[Pair], experience: &Experience) -> Job {
     let select = Select::default();
     let plan = build(&Request {
         config,
@@ -125,9 +137,10 @@ async fn finish_planned(
         is_pinned: false,
     })
     .unwrap();
-    let job = Job {
+    Job {
         run_id: "run".to_owned(),
         started_at: "2026-01-01T00:00:00Z".parse().unwrap(),
+        earlier: None,
         commit: None,
         plan,
         attempt: config.attempt.clone(),
@@ -141,7 +154,10 @@ async fn finish_planned(
             root: "/".into(),
             files: Vec::new(),
         },
-    };
+    }
+}
+
+async fn carry_out(job: Job, engine: Engine, cancel: CancellationToken) -> Done {
     let engine = Arc::new(engine);
     let memory = Arc::new(Memory {
         directory: TempDir::new().unwrap(),

@@ -317,12 +317,35 @@ impl Sandbox for LocalSandbox {
         packed
     }
 
+    #[cfg(unix)]
+    async fn full_disk(&mut self) -> Option<String> {
+        let (directory, workspace) = (self.files.directory.clone(), self.workspace.clone());
+        let looked = blocking(move || Ok([directory, workspace].iter().find_map(|path| full(path))));
+        // What cannot be looked at says nothing.
+        looked.await.ok().flatten()
+    }
+
     async fn stop(mut self: Box<Self>) -> Result<(), SandboxError> {
         self.files.stopped.store(true, Ordering::Relaxed);
         let killed = self.processes.stop(&self.files.directory).await;
         let removed = self.with_files(|files| files.remove()).await;
         killed.and(removed)
     }
+}
+
+/// A disk with less than this is full: hardly a file can be written.
+#[cfg(unix)]
+const FULL: u64 = 64 << 10;
+
+/// Whether hardly anything fits on the disk of a path, in words.
+#[cfg(unix)]
+fn full(path: &Utf8Path) -> Option<String> {
+    let disk = rustix::fs::statvfs(path.as_std_path()).ok()?;
+    let left = disk.f_bavail.saturating_mul(disk.f_frsize);
+    // Some file systems have no fixed number of files, and say 0 of both.
+    let no_files = disk.f_files > 0 && disk.f_favail == 0;
+    (left < FULL || no_files)
+        .then(|| format!("no space left on the disk of the sandbox ({left} bytes, at `{path}`)"))
 }
 
 impl LocalSandbox {

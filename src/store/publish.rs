@@ -44,13 +44,25 @@ impl Job {
             return Ok(());
         }
         let name = format!("{RAW_RESULTS}{}", self.pair.id.directory());
-        let partial = self.run_dir.join(format!(".{name}.partial"));
-        if partial.exists() {
-            remove(&partial)?;
+        let [partial, earlier] =
+            ["partial", "earlier"].map(|what| self.run_dir.join(format!(".{name}.{what}")));
+        for left in [&partial, &earlier] {
+            if left.exists() {
+                remove(left)?;
+            }
         }
-        let published = self
-            .build(&attempts, &partial)
-            .and_then(|()| Ok(fs::rename(&partial, self.run_dir.join(name))?));
+        let target = self.run_dir.join(name);
+        let published = self.build(&attempts, &partial).and_then(|()| {
+            // Of a run that was resumed; a directory does not give way to another one by itself.
+            if target.exists() {
+                fs::rename(&target, &earlier)?;
+            }
+            fs::rename(&partial, &target)?;
+            if earlier.exists() {
+                remove(&earlier)?;
+            }
+            Ok(())
+        });
         if published.is_err() {
             // It may never have come into being.
             let _ = remove(&partial);
@@ -156,15 +168,16 @@ fn read_json<T: for<'de> Deserialize<'de>>(path: &Utf8Path) -> Result<T, StoreEr
     })
 }
 
-/// Copies what was kept, which is files and directories.
-fn copy_tree(from: &Utf8Path, to: &Utf8Path) -> Result<(), StoreError> {
+/// Copies files and directories; of links, which nothing of ours makes, none.
+pub(super) fn copy_tree(from: &Utf8Path, to: &Utf8Path) -> Result<(), StoreError> {
     fs::create_dir_all(to)?;
     for entry in from.read_dir_utf8()? {
         let entry = entry?;
         let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
             copy_tree(entry.path(), &target)?;
-        } else {
+        } else if kind.is_file() {
             fs::copy(entry.path(), &target)?;
         }
     }

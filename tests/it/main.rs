@@ -25,6 +25,8 @@ mod judged;
 mod layers;
 #[cfg(target_os = "linux")]
 mod local;
+#[cfg(target_os = "linux")]
+mod lost;
 mod manual;
 mod presets;
 mod run;

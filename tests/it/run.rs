@@ -125,7 +125,9 @@ fn an_infrastructure_failure_is_tried_again_and_every_try_is_kept() {
             "attempt.json",
             "output.log",
             "result.json",
+            "tries/1/attempt.json",
             "tries/1/output.log",
+            "tries/2/attempt.json",
             "tries/2/output.log"
         ],
         "and nothing that was in passing"

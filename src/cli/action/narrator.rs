@@ -40,7 +40,6 @@ struct Told {
 
 impl Narrator {
     pub(super) fn new(name: &'static str, job: &Job, directory: &Utf8Path, step: Step, debug: bool) -> Self {
-        let run = Run::new(&job.run_id, job.started_at, job.commit.clone(), job.plan.clone());
         Self {
             name,
             directory: directory.to_owned(),
@@ -48,8 +47,8 @@ impl Narrator {
             debug,
             begun: Instant::now(),
             told: Mutex::new(Told {
-                run,
-                standing: Standing::new(name, &job.plan, job.attempt.grace),
+                run: job.run(),
+                standing: Standing::of(name, job),
                 pairs_ended: 0,
             }),
         }

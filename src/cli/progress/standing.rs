@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use crate::model::{AttemptId, AttemptRecord, Event, Outcome, PairId, Produces, RunPlan};
+use crate::runner::Job;
 
 /// A pause that is shorter is nothing to speak of, however short `attempt.grace` is.
 const LEAST_PAUSE: Duration = Duration::from_secs(10);
@@ -102,18 +103,35 @@ impl Standing {
         }
     }
 
+    /// A run that has not begun, or that goes on: what has a result already counts as ended.
+    pub(in crate::cli) fn of(name: &'static str, job: &Job) -> Self {
+        let mut standing = Self::new(name, &job.plan, job.attempt.grace);
+        for (planned, pair) in job
+            .earlier
+            .iter()
+            .flat_map(|earlier| earlier.run.plan.pairs.iter().zip(&earlier.run.pairs))
+        {
+            let graded = pair.records.iter().filter(|record| record.outcome.is_graded());
+            if let Some(at) = standing.positions.get(&planned.id).copied() {
+                graded.for_each(|record| standing.end(at, record));
+            }
+        }
+        standing
+    }
+
     /// Takes an event in that happened at `now`. Events come from many attempts at once: a try may be heard to begin
     /// before the one that failed.
     pub(in crate::cli) fn apply(&mut self, event: &Event, now: Duration) {
         self.moved = now;
         match event {
-            Event::RunStarted { .. } => self.begun = Some(now),
+            Event::RunStarted { .. } | Event::RunResumed { .. } => self.begun = Some(now),
             Event::RunEnded { .. } => self.over = true,
             Event::SandboxesAt { .. }
             | Event::SandboxNamed { .. }
             | Event::SandboxCreated { .. }
             | Event::SandboxGone { .. }
             | Event::Preparing { .. }
+            | Event::RunConcluded { .. }
             | Event::PairEnded { .. } => {}
             Event::AttemptStarted {
                 attempt, try_number, ..
