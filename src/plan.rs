@@ -206,7 +206,7 @@ pub fn build(request: &Request<'_>) -> Result<RunPlan, PlanError> {
         let all = concurrency::total(strategy, plan.produces, plan.pairs.len(), plan.runs);
         Choice::new(strategy, planned, all)
     });
-    plan.forecast = forecast::forecast(&plan, experience, &choices);
+    plan.forecast = forecast::forecast(&plan, experience, &choices, longest);
     let arms = match config.baseline {
         BaselineConfig::Measure(_) => 2,
         _ => 1,

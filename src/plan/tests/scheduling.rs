@@ -193,6 +193,8 @@ fn a_forecast_is_made_of_what_is_known_and_is_not_there_where_nothing_is() {
     let forecast = plan.forecast.unwrap();
     assert_eq!(forecast.known_pairs, 4);
     assert_eq!(forecast.run.strategy, Strategy::Parallel);
+    // Nor is one that is drawn: the run is as long as its longest attempt.
+    assert_eq!(forecast.run.wall_seconds.high, 1060.0);
     let shown: Vec<(Strategy, usize)> = forecast
         .strategies
         .iter()
