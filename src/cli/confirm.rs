@@ -185,6 +185,7 @@ fn fresh(plan: &RunPlan, pairs: &BTreeSet<PairId>, attempts: u32, most: Option<u
     };
     let value = all.min(most.unwrap_or(usize::MAX)).max(1);
     fresh.concurrency = Concurrency {
+        most: None,
         value,
         reason: format!(
             "{value} of {all} fresh {}",
