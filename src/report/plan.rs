@@ -257,7 +257,7 @@ mod tests {
     use crate::model::{
         Forecast, Labels, OnPass, Outlook, PlannedBudget, Produces, Range, Selection, SelectionKind, Strategy,
     };
-    use crate::plan::{PlanDocument, PlannedPairDocument, amount};
+    use crate::plan::{PlanDocument, PlannedPairDocument};
 
     fn document(evals: &[String], of: usize) -> PlanDocument<'_> {
         static LABELS: Labels = Labels(std::collections::BTreeMap::new());
