@@ -188,7 +188,13 @@ fn warnings(baseline: &ResultSet, current: &ResultSet, evidence: &Evidence<'_>) 
             "the baseline made up to {before} attempts of each pair, this run {now}: {consequence}"
         ));
     }
-    if let Some(selection) = baseline.selection.filter(|_| baseline.is_partial_selection()) {
+    // A base revision that is measured beside the run is the same part, and lacks nothing for that.
+    let is_same_part =
+        baseline.selection == current.selection && evidence.removed.is_empty() && evidence.not_selected == 0;
+    if let Some(selection) = baseline
+        .selection
+        .filter(|_| baseline.is_partial_selection() && !is_same_part)
+    {
         warnings.push(format!(
             "the baseline is a part of its suite ({} of {} pairs): pairs that it lacks are listed as added",
             selection.selected, selection.of

@@ -13,11 +13,11 @@ mod scheduled;
 mod select;
 
 use crate::config::template::UnknownPlaceholder;
-use crate::config::{BaselineConfig, Config};
+use crate::config::{BaselineConfig, BudgetConfig, Config};
 use crate::glob::InvalidGlob;
 use crate::model::{Pair, PlannedLimit, PlannedPair, RunPlan, SelectionKind, Strategy};
 
-pub use budget::{left, used};
+pub use budget::{amount, left, used};
 pub use concurrency::waves;
 pub use document::{PlanDocument, PlannedPairDocument, document};
 pub use experience::Experience;
@@ -206,12 +206,27 @@ pub fn build(request: &Request<'_>) -> Result<RunPlan, PlanError> {
         let all = concurrency::total(strategy, plan.produces, plan.pairs.len(), plan.runs);
         Choice::new(strategy, planned, all)
     });
-    plan.forecast = forecast::forecast(&plan, experience, &choices);
+    plan.forecast = forecast::forecast(&plan, experience, &choices, longest);
     let arms = match config.baseline {
         BaselineConfig::Measure(_) => 2,
         _ => 1,
     };
-    budget::check(&plan, arms, config.budget.allow_unknown)?;
+    let allow_unknown = config.budget.allow_unknown;
+    match &plan.shard {
+        // A part may well need more than its share of what is enough for the whole.
+        Some(part) if !plan.pairs.is_empty() && config.budget != BudgetConfig::default() => {
+            let mut whole = RunPlan {
+                pairs: part.whole.clone(),
+                budget: budget::share(&config.budget, None),
+                limits: limits(config, pairs, None)?,
+                ..plan.clone()
+            };
+            whole.concurrency.value = plan.concurrency.value.saturating_mul(part.count);
+            whole.forecast = forecast::forecast(&whole, experience, &[], longest);
+            budget::check(&whole, arms, allow_unknown)?;
+        }
+        _ => budget::check(&plan, arms, allow_unknown)?,
+    }
     Ok(plan)
 }
 

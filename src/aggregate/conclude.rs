@@ -8,7 +8,8 @@ use crate::model::{CancelReason, ExitCode, Totals};
 pub struct Facts<'a> {
     /// Some attempt gave a result.
     pub measured: bool,
-    /// Every planned pair is pass or fail, and nothing stopped the run before its plan was done.
+    /// Every planned pair is pass or fail, and no budget stopped the run, or the base revision that is measured beside
+    /// it, before its plan was done.
     pub complete: bool,
     /// The run was cancelled.
     pub cancelled: bool,

@@ -204,6 +204,7 @@ fn plan_of_whole(parts: &[Part<'_>]) -> RunPlan {
     RunPlan {
         pairs,
         concurrency: Concurrency {
+            most: None,
             value: at_once.max(1),
             reason,
             bounded: false,

@@ -136,6 +136,7 @@ pub(super) fn share(head: &mut RunPlan, base: &mut RunPlan, most: Option<usize>)
         let value = value.min(plan.concurrency.value);
         if value < plan.concurrency.value {
             plan.concurrency = Concurrency {
+                most: None,
                 value,
                 reason: String::new(),
                 bounded: true,
@@ -264,6 +265,7 @@ mod tests {
             policy: Policy::Any,
             produces: Produces::Attempt,
             concurrency: Concurrency {
+                most: None,
                 value,
                 reason: String::new(),
                 bounded: false,

@@ -49,6 +49,8 @@ pub(super) struct Judging<'a> {
     /// The run's pairs, decided.
     pub(super) summary: Summary,
     pub(super) baseline: Option<ResultSet>,
+    /// The baseline was measured beside the run, and its half of the budget was used up before its plan was done.
+    pub(super) base_is_cut_short: bool,
     pub(super) known: Known,
 }
 
@@ -72,7 +74,9 @@ impl Judging<'_> {
 
     /// The whole summary, and how the process ends.
     pub(super) fn conclude(self, cancelled: bool, skipped: bool) -> (Summary, ExitCode) {
-        let current = ResultSet::of_summary("this run", &self.summary);
+        let mut current = ResultSet::of_summary("this run", &self.summary);
+        // The base is a half of what was to be measured.
+        current.is_cut_short |= self.base_is_cut_short;
         let found = compare::assess(self.baseline.as_ref(), &current, &self.criteria());
         let mut summary = self.summary;
         let baseline = self.baseline.iter().flat_map(|baseline| &baseline.pairs);
@@ -85,12 +89,16 @@ impl Judging<'_> {
         summary.gates = found.gates;
         summary.quarantined = found.quarantined;
         summary.notices.extend(found.notices);
+        let facts = Facts::of(&summary.totals, summary.run.reason);
+        let complete = facts.complete && !self.base_is_cut_short;
         let (conclusion, exit) = aggregate::conclude(Facts {
+            complete,
             cancelled,
             skipped,
             gates: &summary.gates,
-            ..Facts::of(&summary.totals, summary.run.reason)
+            ..facts
         });
+        summary.run.complete = complete;
         summary.run.conclusion = conclusion;
         (summary, exit)
     }

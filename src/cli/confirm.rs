@@ -12,8 +12,8 @@ use crate::aggregate;
 use crate::model::comparison::{Flip, Flips};
 use crate::model::layout::CONFIRM_DIR;
 use crate::model::{
-    Concurrency, PairId, PlannedBudget, PlannedLimit, Produces, RunPlan, Selection, SelectionKind, Strategy,
-    Summary, Verdict, with_causes,
+    CancelReason, Concurrency, PairId, PlannedBudget, PlannedLimit, Produces, RunPlan, Selection,
+    SelectionKind, Strategy, Summary, Verdict, with_causes,
 };
 
 /// What is tried again.
@@ -133,8 +133,13 @@ impl Wanted<'_> {
             answers(flips.fail_to_pass.iter(), &fresh, [Verdict::Fail, Verdict::Pass]),
         );
         let confirmed: BTreeMap<PairId, bool> = confirmed.collect();
+        let mut notice = self.notice(&confirmed, flipped.len(), arms.len() > 1);
+        let mut reasons = summaries.iter().map(|summary| summary.run.reason);
+        if reasons.any(|reason| reason == Some(CancelReason::Budget)) {
+            notice.push_str(", cut short: the budget was used up");
+        }
         Ok(Some(Answer {
-            notice: self.notice(&confirmed, flipped.len(), arms.len() > 1),
+            notice,
             confirmed,
             fresh: Fresh {
                 cancelled: runs.iter().any(|run| run.cancelled),
@@ -185,6 +190,7 @@ fn fresh(plan: &RunPlan, pairs: &BTreeSet<PairId>, attempts: u32, most: Option<u
     };
     let value = all.min(most.unwrap_or(usize::MAX)).max(1);
     fresh.concurrency = Concurrency {
+        most: None,
         value,
         reason: format!(
             "{value} of {all} fresh {}",

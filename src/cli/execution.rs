@@ -109,6 +109,7 @@ impl Execution<'_> {
             run: &run,
             summary: aggregate::summarize(&run),
             baseline: None,
+            base_is_cut_short: false,
             known: self.known,
         };
         judging.summary.run.url = self.url;
@@ -171,7 +172,16 @@ fn compare_with(
         (Baseline::Measure(_), Some(measured), Some(run)) => {
             let summary = aggregate::summarize(&run);
             keep(&measured.arm.recording.directory, &summary)?;
-            judging.baseline = Some(measured.base.results(&summary));
+            let baseline = measured.base.results(&summary);
+            judging.base_is_cut_short = baseline.is_cut_short;
+            if baseline.is_cut_short {
+                let why = "the base revision was stopped: its half of the budget was used up";
+                judging.summary.notices.push(why.to_owned());
+            }
+            let notices = run.notices.iter();
+            let notices = notices.map(|notice| format!("the base revision: {notice}"));
+            judging.summary.notices.extend(notices);
+            judging.baseline = Some(baseline);
         }
         (Baseline::Measure(_), ..) => {}
     }

@@ -129,6 +129,7 @@ impl Merging<'_> {
             run: &run,
             summary: aggregate::summarize(&run),
             baseline: None,
+            base_is_cut_short: false,
             known: self.known,
         };
         judging.summary.run.url = self.url;

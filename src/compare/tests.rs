@@ -398,6 +398,10 @@ fn pairs_of_one_side_are_added_and_removed() {
         comparison.warnings,
         ["the baseline is a part of its suite (3 of 5 pairs): pairs that it lacks are listed as added"]
     );
+
+    // The same part on both sides lacks nothing.
+    let comparison = compare(&now, &now, &options());
+    assert_eq!(comparison.warnings, [""; 0]);
 }
 
 #[test]

@@ -26,6 +26,17 @@ pub(super) fn check(file: &File) -> Result<(), Problem> {
             ),
         ));
     }
+    let limits = file.limits.iter().flat_map(|limits| &limits.0);
+    let mut limited = BTreeSet::new();
+    for (index, limit) in limits.enumerate() {
+        let (name, value) = (limit.label.0.trim(), limit.label.1.trim());
+        if !limited.insert((name, value)) {
+            return Err(Problem::new(
+                KeyPath::of("limits").index(index).key("label"),
+                format!("expected each label once, found `{name}={value}` again\nkeep one of them"),
+            ));
+        }
+    }
     if let Some(gates) = &file.fail_on {
         check_gates(&gates.0).map_err(|text| Problem::new(KeyPath::of("fail-on"), text))?;
     }

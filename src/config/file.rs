@@ -54,7 +54,7 @@ pub(super) struct File {
     pub(super) on_timeout: Option<OnTimeout>,
     /// Tries for infrastructure failures. A graded result is never tried again.
     pub(super) retry: Option<Retry>,
-    /// How many pairs with a label run at once.
+    /// How many attempts of pairs with a label run at once.
     pub(super) limits: Option<List<Limit>>,
     /// Caps on what a run may use: refused before it is spent, and a hard stop.
     pub(super) budget: Option<Budget>,

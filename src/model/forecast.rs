@@ -65,6 +65,8 @@ pub enum BoundKind {
     OneAfterAnother,
     /// The last attempt had to wait for a place: fewer ran at once than there were.
     Concurrency,
+    /// The last attempt had to wait for a place of a limit on a label of its pair.
+    Limit,
     /// It had to wait for tries that failed.
     Retries,
     /// The budget was used up.

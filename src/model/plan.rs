@@ -52,6 +52,9 @@ pub struct Concurrency {
     pub reason: String,
     /// Whether something cut it below what was asked for, which is worth a notice.
     pub bounded: bool,
+    /// Most that were allowed, whatever there is to run; `None` is no bound.
+    #[serde(default)]
+    pub most: Option<usize>,
 }
 
 /// A selected pair.

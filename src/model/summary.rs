@@ -77,7 +77,8 @@ pub struct RunFacts {
     pub started_at: Timestamp,
     /// From its start to its end.
     pub wall_seconds: f64,
-    /// Every planned pair is pass or fail.
+    /// Every planned pair is pass or fail, and no budget stopped the run, or the base revision that was measured beside
+    /// it, before its plan was done.
     pub complete: bool,
     /// How it ended.
     pub conclusion: Conclusion,

@@ -69,7 +69,7 @@ pub(super) fn check(plan: &RunPlan, arms: u32, allow_unknown: bool) -> Result<()
             key: "budget.sandbox-minutes",
             cap: sandbox_seconds.map(|seconds| seconds / 60.0),
             expected: run.map(|run| run.sandbox_seconds.map(|seconds| arms * seconds / 60.0)),
-            shown: |minutes| format!("{} sandbox-minutes", shown(minutes)),
+            shown: |minutes| format!("{} sandbox-minutes", amount(minutes)),
         },
         Cap {
             key: "budget.cost",
@@ -77,7 +77,7 @@ pub(super) fn check(plan: &RunPlan, arms: u32, allow_unknown: bool) -> Result<()
             expected: run
                 .and_then(|run| run.cost_usd)
                 .map(|cost| cost.map(|usd| arms * usd)),
-            shown: |cost| format!("${}", shown(cost)),
+            shown: |cost| format!("${}", amount(cost)),
         },
     ];
     caps.iter().try_for_each(|cap| cap.check(allow_unknown))
@@ -106,14 +106,30 @@ impl Cap {
                 key,
                 cap: (self.shown)(cap),
                 expected: (self.shown)(expected.likely),
-                range: format!("{} to {}", shown(expected.low), shown(expected.high)),
+                range: format!("{} to {}", amount(expected.low), amount(expected.high)),
             }),
             Some(_) => Ok(()),
         }
     }
 }
 
-/// At most two decimals.
-fn shown(number: f64) -> String {
-    ((number * 100.0).round() / 100.0).to_string()
+/// At most two decimals, and of what is too small for them all that matter, so that it is not taken for nothing.
+pub fn amount(number: f64) -> String {
+    let rounded = (number * 100.0).round() / 100.0;
+    if rounded == 0.0 && number > 0.0 {
+        format!("{number:.1e}").parse().unwrap_or(number).to_string()
+    } else {
+        rounded.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::amount;
+
+    #[test]
+    fn a_small_amount_is_not_shown_as_nothing() {
+        let shown = [0.0, 0.0034, 0.01, 2.5, 60.0, 7.999].map(amount);
+        assert_eq!(shown, ["0", "0.0034", "0.01", "2.5", "60", "8"]);
+    }
 }

@@ -49,6 +49,7 @@ pub(super) fn settle(
             value: 1,
             reason: "1: there is nothing to run".to_owned(),
             bounded: false,
+            most: None,
         };
     }
 
@@ -58,6 +59,7 @@ pub(super) fn settle(
         WantedConcurrency::Fixed(asked) => (share(asked).clamp(1, total), Some(asked)),
     };
     let mut value = wanted;
+    let mut most = asked.map(|asked| share(asked).max(1));
     let mut by = None;
     let limits = [
         config.max_concurrency.map(|most| {
@@ -66,9 +68,11 @@ pub(super) fn settle(
         }),
         capacity.cloned(),
     ];
-    for (most, reason) in limits.into_iter().flatten() {
-        if most.max(1) < value {
-            value = most.max(1);
+    for (limit, reason) in limits.into_iter().flatten() {
+        let limit = limit.max(1);
+        most = Some(most.map_or(limit, |most| most.min(limit)));
+        if limit < value {
+            value = limit;
             by = Some(reason);
         }
     }
@@ -96,6 +100,7 @@ pub(super) fn settle(
         value,
         reason: format!("{value} = {why}: {waves}"),
         bounded: by.is_some(),
+        most,
     }
 }
 

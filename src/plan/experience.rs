@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::price::cost_of;
+use super::scheduled::duration;
 use crate::config::PriceConfig;
 use crate::model::{Labels, PairId, ResultSet, Sample, Verdict};
 
@@ -104,10 +105,12 @@ impl Experience {
 
     fn add(&mut self, pair: &PairId, labels: &Labels, sample: &Sample, price: &PriceConfig) {
         self.add_pass(pair, sample.outcome == crate::model::Outcome::Passed);
-        if let Some(seconds) = sample.command_seconds {
+        // A file that somebody else wrote may hold a time that is none.
+        let seconds = |seconds: Option<f64>| seconds.filter(|seconds| duration(*seconds).is_some());
+        if let Some(seconds) = seconds(sample.command_seconds) {
             self.seconds.add(pair, seconds);
         }
-        self.overheads.extend(sample.overhead_seconds);
+        self.overheads.extend(seconds(sample.overhead_seconds));
         let cost = sample.usage.and_then(|usage| cost_of(usage, labels, price));
         if let Some(cost) = cost {
             self.costs.add(pair, cost);
@@ -209,6 +212,29 @@ mod tests {
         assert_eq!(seconds("a", "three"), Some(30.0));
         assert_eq!(seconds("c", "three"), None);
         assert_eq!(experience.overhead(), Some(40.0));
+    }
+
+    #[test]
+    fn times_and_costs_below_nothing_or_beyond_all_numbers_are_unknown() {
+        let mut broken = pair("a", "one", &[-10.0, f64::INFINITY]);
+        for (sample, cost) in broken.samples.iter_mut().flatten().zip([-1.0, f64::NAN]) {
+            sample.overhead_seconds = Some(-5.0);
+            sample.usage = Some(Usage {
+                cost_usd: Some(cost),
+                ..Usage::default()
+            });
+        }
+        let results = ResultSet::of_pairs("baseline", vec![broken]);
+        let experience = Experience::of([&results], &PriceConfig::default());
+        let id = PairId::new("a", "one").unwrap();
+        assert_eq!(
+            (
+                experience.seconds(&id),
+                experience.overhead(),
+                experience.cost(&id)
+            ),
+            (None, None, None)
+        );
     }
 
     #[test]

@@ -35,8 +35,14 @@ impl Choice {
     }
 }
 
-/// What is expected; `None` where no duration is known at all. Pairs without one are taken for the longest known.
-pub(super) fn forecast(plan: &RunPlan, experience: &Experience, choices: &[Choice]) -> Option<Forecast> {
+/// What is expected; `None` where no duration is known at all. Pairs without one are taken for the longest known. No
+/// command takes longer than `allowed`, in seconds.
+pub(super) fn forecast(
+    plan: &RunPlan,
+    experience: &Experience,
+    choices: &[Choice],
+    allowed: f64,
+) -> Option<Forecast> {
     let longest = plan
         .pairs
         .iter()
@@ -45,7 +51,7 @@ pub(super) fn forecast(plan: &RunPlan, experience: &Experience, choices: &[Choic
     let attempts = plan.attempts().max(1);
     let draws = (DRAWS * MANY_ATTEMPTS / attempts.max(MANY_ATTEMPTS)).max(FEWEST_DRAWS);
     let traces: Vec<Trace> = (0..draws)
-        .map(|draw| trace(plan, experience, longest, draw))
+        .map(|draw| trace(plan, experience, [longest, allowed], draw))
         .collect();
     let costs: Option<Vec<f64>> = plan.pairs.iter().map(|pair| experience.cost(&pair.id)).collect();
     let look = |strategy, concurrency| {
@@ -72,7 +78,7 @@ pub(super) fn forecast(plan: &RunPlan, experience: &Experience, choices: &[Choic
 }
 
 /// One run as it could be.
-fn trace(plan: &RunPlan, experience: &Experience, longest: f64, draw: usize) -> Trace {
+fn trace(plan: &RunPlan, experience: &Experience, [longest, allowed]: [f64; 2], draw: usize) -> Trace {
     let runs = scheduled::starts_per_pair(plan);
     let ratios = experience.ratios();
     let mut dice = Dice(draw as u64);
@@ -83,7 +89,7 @@ fn trace(plan: &RunPlan, experience: &Experience, longest: f64, draw: usize) -> 
         let mut attempt = || {
             let ratio = ratios[((dice.share() * ratios.len() as f64) as usize).min(ratios.len() - 1)];
             TraceAttempt {
-                command: duration(usual * ratio).unwrap_or_default(),
+                command: duration((usual * ratio).min(allowed)).unwrap_or_default(),
                 outcome: if dice.share() < passes {
                     Outcome::Passed
                 } else {

@@ -9,7 +9,8 @@ use super::scheduled::{self, duration};
 use crate::model::comparison::PairRef;
 use crate::model::forecast::{Accuracy, Bound, BoundKind, Scheduling, Taken};
 use crate::model::{
-    AttemptRecord, CancelReason, Outcome, PairSummary, Produces, RunPlan, Strategy, Summary, Verdict,
+    AttemptRecord, CancelReason, Outcome, PairSummary, PlannedLimit, Produces, RunPlan, Strategy, Summary,
+    Verdict,
 };
 use crate::schedule::{Pace, Trace, TraceAttempt, TracePair};
 
@@ -36,7 +37,7 @@ pub fn hindsight(plan: &RunPlan, summary: &Summary) -> Option<Scheduling> {
         strategies.extend(simulated(plan, &trace));
     }
     Some(Scheduling {
-        bounded_by: bound(summary, last),
+        bounded_by: bound(plan, summary, last),
         strategies,
         accuracy: accuracy(plan, summary),
     })
@@ -60,50 +61,78 @@ fn end(attempt: &AttemptRecord) -> f64 {
 }
 
 /// Follows the attempts of the pair that ended last back to the run's start.
-fn bound(summary: &Summary, (pair, last): (&PairSummary, &AttemptRecord)) -> Bound {
+fn bound(plan: &RunPlan, summary: &Summary, (pair, last): (&PairSummary, &AttemptRecord)) -> Bound {
     match summary.run.reason {
         Some(CancelReason::Budget) => return whole(BoundKind::Budget, "its budget, which was used up"),
         Some(_) => return whole(BoundKind::Stopped, "nothing: it was stopped before it was done"),
         None => {}
     }
+    let all = concurrency::total(plan.strategy, plan.produces, plan.pairs.len(), plan.runs);
+    let had_all_places = plan.concurrency.value >= all;
+    let limits = binding(plan, pair);
+    // Where places were free, an attempt that started while one before it ran was kept back by the strategy.
+    let was_kept_back = plan.strategy == Strategy::Adaptive && had_all_places && limits.is_empty();
     let mut first = last;
     let mut links = 1;
+    let mut overlaps = false;
     while let Some(before) = pair
         .attempts
         .iter()
         .filter(|each| each.index < first.index && each.started_offset.is_some())
-        .find(|each| (end(each) - start(first)).abs() <= AT_ONCE)
+        .find(|each| {
+            let gap = start(first) - end(each);
+            gap.abs() <= AT_ONCE || (was_kept_back && gap < 0.0 && start(each) < start(first))
+        })
     {
+        overlaps |= end(before) - start(first) > AT_ONCE;
         first = before;
         links += 1;
     }
     let id = pair.id();
     let taken = end(last) - start(first);
     let wall = summary.run.wall_seconds;
-    let (kind, seconds, why) = match (start(first) <= AT_ONCE, first.tries > 1, links) {
-        (true, _, 1) => (
+    let waited = || {
+        format!(
+            "{id}, which ended last, waited {:.1} s for its start",
+            start(first)
+        )
+    };
+    let was_first = start(first) <= AT_ONCE;
+    let wait = (!was_first).then(|| waited_for(plan, summary, &limits, first));
+    let (kind, seconds, why) = match (wait, first.tries > 1, links) {
+        (None, _, 1) | (Some(Wait::Nothing), false, 1) => (
             BoundKind::SlowestAttempt,
             taken,
             format!("the slowest attempt, one of {id}: {taken:.1} s of {wall:.1} s"),
         ),
-        (true, ..) => (
+        (None, ..) | (Some(Wait::Nothing), false, _) => (
             BoundKind::OneAfterAnother,
             taken,
-            format!("{links} attempts of {id}, one after another: {taken:.1} s of {wall:.1} s"),
+            format!(
+                "{links} attempts of {id}, {}one after another: {taken:.1} s of {wall:.1} s",
+                if overlaps { "started " } else { "" }
+            ),
         ),
-        (false, true, _) => (
+        (Some(_), true, _) => (
             BoundKind::Retries,
             start(first),
             format!("tries that failed: the last attempt, one of {id}, was tried again"),
         ),
-        (false, false, _) => (
-            BoundKind::Concurrency,
+        (Some(Wait::Limit(limit)), false, _) => (
+            BoundKind::Limit,
             start(first),
             format!(
-                "its concurrency of {}: {id}, which ended last, waited {:.1} s for its start",
-                summary.run.concurrency,
-                start(first)
+                "the limit of {} at once for {}={}: {}",
+                limit.concurrency,
+                limit.name,
+                limit.value,
+                waited()
             ),
+        ),
+        (Some(Wait::Place), false, _) => (
+            BoundKind::Concurrency,
+            start(first),
+            format!("its concurrency of {}: {}", summary.run.concurrency, waited()),
         ),
     };
     Bound {
@@ -115,6 +144,47 @@ fn bound(summary: &Summary, (pair, last): (&PairSummary, &AttemptRecord)) -> Bou
         seconds: Some((seconds * 1000.0).round() / 1000.0),
         why,
     }
+}
+
+/// What an attempt that did not start with the run has waited for.
+enum Wait<'a> {
+    Limit(&'a PlannedLimit),
+    Place,
+    /// There was a place for it.
+    Nothing,
+}
+
+/// A limit whose places were all taken shortly before the attempt started, else a place at all.
+fn waited_for<'a>(
+    plan: &RunPlan,
+    summary: &Summary,
+    limits: &[&'a PlannedLimit],
+    attempt: &AttemptRecord,
+) -> Wait<'a> {
+    let before = start(attempt) - AT_ONCE;
+    let running = |limit: &PlannedLimit| {
+        let held = ran(summary).filter(|(pair, _)| limit.holds(&pair.labels));
+        held.filter(|(_, each)| start(each) <= before && before < end(each))
+            .count()
+    };
+    let all = concurrency::total(plan.strategy, plan.produces, plan.pairs.len(), plan.runs);
+    let full = limits.iter().find(|limit| running(limit) >= limit.concurrency);
+    match (full, limits.first()) {
+        (Some(limit), _) => Wait::Limit(limit),
+        _ if plan.concurrency.value < all => Wait::Place,
+        (None, Some(limit)) => Wait::Limit(limit),
+        (None, None) => Wait::Nothing,
+    }
+}
+
+/// The limits that hold for the pair and let fewer run at once than there are.
+fn binding<'a>(plan: &'a RunPlan, pair: &PairSummary) -> Vec<&'a PlannedLimit> {
+    let binds = |limit: &PlannedLimit| {
+        let held = plan.pairs.iter().filter(|each| limit.holds(&each.labels)).count();
+        limit.concurrency < concurrency::total(plan.strategy, plan.produces, held, plan.runs)
+    };
+    let held = plan.limits.iter().filter(|limit| limit.holds(&pair.labels));
+    held.filter(|limit| binds(limit)).collect()
 }
 
 /// A bound that is about no pair.
@@ -175,7 +245,8 @@ fn trace(plan: &RunPlan, summary: &Summary) -> Option<Trace> {
     })
 }
 
-/// The strategies that the run did not have, as many at once as it had, or all at once where that was no bound.
+/// The strategies that the run did not have, as many at once as it had, or, where that was no bound, all at once that may
+/// be.
 fn simulated(plan: &RunPlan, trace: &Trace) -> Vec<Taken> {
     let others = [Strategy::Parallel, Strategy::Sequential, Strategy::Adaptive];
     let others = others.into_iter().filter(|strategy| *strategy != plan.strategy);
@@ -184,7 +255,7 @@ fn simulated(plan: &RunPlan, trace: &Trace) -> Vec<Taken> {
         let most = concurrency::total(strategy, plan.produces, plan.pairs.len(), plan.runs);
         let concurrency = match plan.concurrency.value < all {
             true => plan.concurrency.value.min(most),
-            false => most,
+            false => most.min(plan.concurrency.most.unwrap_or(most)),
         };
         let timeline = trace.simulate(Pace::new(strategy, plan.on_pass), concurrency);
         Taken {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::model::{OnPass, Outlook, Produces, Range, SelectionKind, Strategy};
-use crate::plan::{PlanDocument, PlannedPairDocument};
+use crate::plan::{PlanDocument, PlannedPairDocument, amount};
 
 use super::escape::plain;
 use super::words::{count, duration};
@@ -140,10 +140,7 @@ fn expected(doc: &PlanDocument<'_>) -> Vec<(&'static str, String)> {
     let run = doc.forecast.map(|forecast| forecast.run);
     let cap = |what: Option<String>| what.map_or_else(String::new, |what| format!(", budget {what}"));
     let unknown = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
-    let minutes_cap = doc
-        .budget
-        .sandbox_seconds
-        .map(|seconds| format!("{:.0}", seconds / 60.0));
+    let minutes_cap = doc.budget.sandbox_seconds.map(|seconds| amount(seconds / 60.0));
     let mut expected = vec![
         (
             "wall-clock",
@@ -212,7 +209,10 @@ fn minutes(seconds: f64) -> String {
 }
 
 fn dollars(usd: f64) -> String {
-    format!("${usd:.2}")
+    match usd > 0.0 && usd < 0.005 {
+        true => format!("${}", amount(usd)),
+        false => format!("${usd:.2}"),
+    }
 }
 
 fn pairs(text: &mut String, pairs: &[PlannedPairDocument<'_>]) {

@@ -61,7 +61,7 @@ struct Repository<'a> {
 struct Ended {
     success: bool,
     output: String,
-    /// The last line that it wrote about what went wrong.
+    /// What it wrote about what went wrong: its first fatal line, else its last one.
     detail: String,
 }
 
@@ -146,7 +146,8 @@ impl Repository<'_> {
         let detail = errors
             .lines()
             .map(str::trim)
-            .rfind(|line| !line.is_empty())
+            .find(|line| line.starts_with("fatal:"))
+            .or_else(|| errors.lines().map(str::trim).rfind(|line| !line.is_empty()))
             .unwrap_or("no reason given");
         Ok(Ended {
             success: output.status.success(),

@@ -387,7 +387,7 @@ fn results_are_read_as_they_stand_in_a_commit() {
         ("git:main:nowhere.json", "has no `nowhere.json`"),
         (
             "git:v9:results.json",
-            "there is no commit `v9` here, and it cannot be fetched from `origin`",
+            "there is no commit `v9` here, and it cannot be fetched from `origin`: fatal: ",
         ),
         ("git:main~5:results.json", "there is no commit `main~5`"),
     ] {

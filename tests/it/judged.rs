@@ -287,6 +287,37 @@ fn a_measured_baseline_runs_the_base_revision_beside_this_one() {
 }
 
 #[test]
+fn a_base_revision_that_its_half_of_the_budget_stopped_makes_the_run_incomplete_and_is_told_of() {
+    let suite = measured("baseline: measure\nbudget: { sandbox-minutes: 0.3, allow-unknown: true }\n");
+    // What the base still does, this revision does no more.
+    git(&suite, "checkout -q -b slow origin/main");
+    let quick = suite.read("attempt.sh");
+    suite.write(
+        "attempt.sh",
+        &format!("[ $EVALWAVE_EVAL = one ] || sleep 600\n{quick}"),
+    );
+    git(&suite, "commit -q -a -m slow");
+    git(&suite, "update-ref refs/remotes/origin/main HEAD");
+    suite.write("attempt.sh", &quick);
+    git(&suite, "commit -q -a -m quick");
+    let (run, summary) = suite.run("");
+    let text = stdout(&run.code(3));
+    assert_eq!(summary["totals"]["passed"], 3);
+    assert_eq!(
+        (&summary["run"]["conclusion"], &summary["run"]["complete"]),
+        (&json!("incomplete"), &json!(false))
+    );
+    assert_eq!(
+        suite.read_json("out/baseline/summary.json")["run"]["reason"],
+        "budget"
+    );
+    assert!(
+        text.contains("the base revision was stopped: its half of the budget was used up"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_base_is_named_or_found_and_where_it_is_neither_that_is_said_before_anything_runs() {
     let suite = measured("");
     let (_, named) = suite.run("--baseline measure:HEAD");

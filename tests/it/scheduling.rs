@@ -364,6 +364,24 @@ fn flips_are_not_confirmed_on_a_budget_that_is_used_up() {
 }
 
 #[test]
+fn fresh_attempts_that_the_budget_stops_say_so() {
+    // Enough for one attempt, and never for two.
+    let script = "sleep 4\necho '{\"passed\": false}' > result.json";
+    let more = "baseline: before.json\nconfirm: 1\nbudget: { sandbox-minutes: 0.12, allow-unknown: true }";
+    let suite = Suite::scripted("a/one", "result: result.json", more, script);
+    suite.write(
+        "before.json",
+        r#"[{"experiment": "a", "eval": "one", "passed": true}]"#,
+    );
+    let (_, summary) = suite.run("");
+    let notices = summary["notices"].to_string();
+    assert!(
+        notices.contains("1 without a fresh verdict (`confirm/`), cut short: the budget was used up"),
+        "{notices}"
+    );
+}
+
+#[test]
 fn shards_go_by_duration_only_where_the_baseline_is_a_file_of_the_commit() {
     let suite = suite_with_durations();
     let evals = |arguments: &str| -> Vec<String> {

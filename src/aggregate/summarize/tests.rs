@@ -14,6 +14,7 @@ fn plan(runs: u32, policy: Policy) -> RunPlan {
         policy,
         produces: Produces::Attempt,
         concurrency: Concurrency {
+            most: None,
             value: 1,
             reason: String::new(),
             bounded: false,

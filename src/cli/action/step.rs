@@ -127,8 +127,9 @@ impl Step {
         let path = self.path.as_ref().context(
             "`GITHUB_PATH` is not set: there are no steps that follow\noutside a workflow, put evalwave on the PATH by hand",
         )?;
-        let mut file = fs_err::OpenOptions::new().create(true).append(true).open(path)?;
-        Ok(writeln!(file, "{directory}")?)
+        let file = fs_err::OpenOptions::new().create(true).append(true).open(path);
+        file.and_then(|mut file| writeln!(file, "{directory}"))
+            .with_context(|| format!("cannot add `{directory}` to the PATH of the steps that follow"))
     }
 
     /// A text without what is hidden.

@@ -178,6 +178,31 @@ fn a_plan_beyond_its_budget_is_refused_before_anything_is_spent() {
 }
 
 #[test]
+fn a_shard_is_held_against_the_budget_of_the_whole() {
+    let pairs = suite(1, 4);
+    let known = experience(&pairs, &[900.0, 30.0, 30.0, 30.0]);
+    let mut config = config("x");
+    config.runs = 1;
+    let mut refused = |minutes| {
+        config.budget.sandbox_minutes = Some(minutes);
+        let shards = ["1/4", "2/4", "3/4", "4/4"];
+        shards.map(|shard| {
+            let planned = plan(&config, &pairs, &known, shard, true);
+            planned.err().map(|error| error.to_string())
+        })
+    };
+    // About 20 minutes, of which the one with the long pair needs 16.
+    assert_eq!(refused(30.0), [None, None, None, None]);
+    for message in refused(12.0) {
+        let message = message.unwrap();
+        assert!(
+            message.starts_with("cannot keep to the budget of 12 sandbox-minutes"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
 fn a_forecast_is_made_of_what_is_known_and_is_not_there_where_nothing_is() {
     let pairs = suite(1, 6);
     let config = config("x");
@@ -193,6 +218,8 @@ fn a_forecast_is_made_of_what_is_known_and_is_not_there_where_nothing_is() {
     let forecast = plan.forecast.unwrap();
     assert_eq!(forecast.known_pairs, 4);
     assert_eq!(forecast.run.strategy, Strategy::Parallel);
+    // Nor is one that is drawn: the run is as long as its longest attempt.
+    assert_eq!(forecast.run.wall_seconds.high, 1060.0);
     let shown: Vec<(Strategy, usize)> = forecast
         .strategies
         .iter()

@@ -37,6 +37,10 @@ fn bounded(bound: &Bound, summary: &Summary) -> Line {
             ),
             format!(", waited {seconds} for its start"),
         ),
+        BoundKind::Limit => (
+            "Bounded by a limit on a label (`limits`): the pair that ended last, ".to_owned(),
+            format!(", waited {seconds} for its start"),
+        ),
         BoundKind::Retries => (
             "Bounded by tries that failed: the last attempt was one more try of ".to_owned(),
             String::new(),

@@ -244,3 +244,50 @@ async fn a_run_that_waited_for_places_was_bounded_by_its_concurrency() {
         "2 attempts of x × e1, one after another: 50.0 s of 50.0 s"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_adaptive_kept_back_was_not_bounded_by_the_concurrency() {
+    let engine = Engine::default()
+        .script("e3", 1, 1, Script::Result(25, FAIL))
+        .script("e3", 2, 1, Script::Result(60, PASS));
+    let config = config("runs: 2\nstrategy: adaptive");
+    let done = run_known(&config, &[40, 40, 25], engine).await;
+    assert_eq!(starts(&done, 2), [Some(0.0), Some(2.5)]);
+    let summary = aggregate::summarize(&done.run);
+    let bound = hindsight(&done.run.plan, &summary).unwrap().bounded_by;
+    assert_eq!(bound.kind, BoundKind::OneAfterAnother);
+    assert_eq!(
+        bound.why,
+        "2 attempts of x × e3, started one after another: 62.5 s of 62.5 s"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_waited_for_a_limit_was_bounded_by_it_and_not_by_its_concurrency() {
+    let config = config("strategy: parallel\nlimits: [{ label: provider=one, concurrency: 1 }]");
+    let mut pairs: Vec<Pair> = (1..=3).map(pair).collect();
+    for pair in &mut pairs {
+        pair.labels.add("provider", "one");
+    }
+    let nothing = Experience::default();
+    let cancel = CancellationToken::new();
+    let done = finish_planned(&config, &pairs, &nothing, Engine::default(), cancel).await;
+    let summary = aggregate::summarize(&done.run);
+    let bound = hindsight(&done.run.plan, &summary).unwrap().bounded_by;
+    assert_eq!(bound.kind, BoundKind::Limit);
+    assert_eq!(
+        bound.why,
+        "the limit of 1 at once for provider=one: x × e3, which ended last, waited 20.0 s for its start"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_strategy_is_simulated_beyond_what_may_run_at_once() {
+    let config = config("runs: 2\nstrategy: sequential\nmax-concurrency: 4");
+    let done = run_known(&config, &[40, 40, 25], Engine::default()).await;
+    assert_eq!(done.run.plan.concurrency.value, 3);
+    let summary = aggregate::summarize(&done.run);
+    let strategies = hindsight(&done.run.plan, &summary).unwrap().strategies;
+    let at_once: Vec<usize> = strategies.iter().map(|taken| taken.concurrency).collect();
+    assert_eq!(at_once, [3, 4, 4]);
+}

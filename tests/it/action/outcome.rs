@@ -349,6 +349,11 @@ fn an_installed_evalwave_is_found_by_the_steps_that_follow() {
     let why = refused.annotations("error");
     assert!(why[0].contains("`GITHUB_PATH` is not set"), "{why:?}");
 
+    let directory = workflow.runner().to_owned();
+    let workflow = workflow.set("GITHUB_PATH", directory.as_str());
+    let why = workflow.run().log;
+    assert!(why.contains("to the PATH of the steps that follow"), "{why}");
+
     let file = workflow.runner().join("path");
     let workflow = workflow.set("GITHUB_PATH", file.as_str());
     let step = workflow.run();
