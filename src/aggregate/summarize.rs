@@ -71,7 +71,7 @@ pub fn totals(pairs: &[PairSummary]) -> Totals {
         any_pass_rate: rate(any, with_result().count()),
         attempt_pass_rate: of_every_attempt(rate(attempts.passed, attempts.graded)),
         all_pass_rate: of_every_attempt(rate(all, with_result().count())),
-        sandbox_seconds: round_seconds(pairs.iter().map(|pair| pair.seconds).sum()),
+        sandbox_seconds: round_seconds(pairs.iter().fold(0.0, |sum, pair| sum + pair.seconds)),
         cost_usd: None,
         tokens: None,
         ..Totals::default()

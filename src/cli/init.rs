@@ -1,10 +1,11 @@
 //! `evalwave init`: a first configuration and workflow, and what they would run.
 
+mod place;
 mod preset;
 
 use std::io::Write as _;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use camino::Utf8Path;
 
 use super::arguments::{InitArguments, PlanArguments, SelectionArguments, TextOrJson, given};
@@ -12,6 +13,7 @@ use super::context::Context;
 use super::{Failure, plan, tell};
 use crate::catalog;
 use crate::model::ExitCode;
+use place::Place;
 use preset::Preset;
 
 /// Where the configuration is looked for, the first of them where it is written.
@@ -22,18 +24,23 @@ pub(super) fn init(arguments: &InitArguments, context: &Context) -> Result<ExitC
     let root = &context.current_dir;
     let preset = choose(given(arguments.preset.as_deref()), root)?;
     let label = given(arguments.label.as_deref()).map(check_label).transpose()?;
-    let config = match CONFIGS.iter().find(|path| root.join(path).exists()) {
-        Some(there) => {
-            tell(&format!("`{there}` is there already and stays as it is"));
-            fs_err::read_to_string(root.join(there))?
-        }
-        None => {
-            let config = preset.config();
-            write(root, CONFIGS[0], &config)?;
-            config
-        }
+    let place = Place::of(root);
+    if !place::is_plain(&place.down) {
+        let what = format!("cannot write a workflow for the directory `{}`", place.down);
+        return Err(anyhow!("{what}\nexpected letters, digits and . _ - / in its name").into());
+    }
+    let there = CONFIGS.iter().find(|path| root.join(path).exists());
+    let (name, config) = match there {
+        Some(there) => (*there, fs_err::read_to_string(root.join(there))?),
+        None => (CONFIGS[0], preset.config()),
     };
-    write(root, WORKFLOW, &preset::workflow(&config, label))?;
+    // A configuration that cannot be used is told before anything is written.
+    let workflow = preset::workflow(name, &config, label, &place)?;
+    match there {
+        Some(there) => tell(&format!("`{there}` is there already and stays as it is")),
+        None => write(root, name, &config)?,
+    }
+    write(root, place.up.join(WORKFLOW).as_str(), &workflow)?;
     tell("next: put the owner of the action into the workflow, set its secrets, and look at the plan:");
     let plan_arguments = PlanArguments {
         selection: SelectionArguments::default(),

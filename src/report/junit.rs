@@ -20,7 +20,7 @@ pub(super) fn render(summary: &Summary) -> String {
     for experiment in experiments {
         let pairs = || summary.pairs.iter().filter(|pair| pair.experiment == *experiment);
         let mut suite = TestSuite::new(experiment.as_str());
-        suite.set_time(seconds(pairs().map(|pair| pair.seconds).sum()));
+        suite.set_time(seconds(pairs().fold(0.0, |sum, pair| sum + pair.seconds)));
         suite.add_test_cases(pairs().map(case));
         report.add_test_suite(suite);
     }

@@ -16,7 +16,7 @@ mod sandbox;
 mod script;
 mod talk;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use camino::Utf8PathBuf;
@@ -71,6 +71,7 @@ impl CommandReaper {
                 environment,
                 // The id may have been read from a file, and becomes a path.
                 directory: RunDirectory::new(&options.temporary, &file_name(run_id)),
+                live: Mutex::default(),
             }),
         }
     }
@@ -94,9 +95,12 @@ impl Backend for CommandBackend {
         let printed = engine.call("create", template, &create, None).await?;
         let id = id::created(&printed)
             .map_err(|why| SandboxError::new(format!("cannot use what `sandbox.create` printed: {why}")))?;
-        if id != spec.name {
-            ledger.created(&spec.name, &id).await?;
+        if !engine.live().insert(id.clone()) {
+            return Err(SandboxError::new(format!(
+                "`sandbox.create` printed `{id}`, which is another attempt's\nsee that it creates a sandbox of its own each time, and prints that one's id"
+            )));
         }
+        ledger.created(&spec.name, &id).await?;
         values.0.insert("sandbox".to_owned(), id.clone());
         let engine = Arc::clone(engine);
         Ok(Box::new(CommandSandbox::new(engine, spec, id, values)))

@@ -61,8 +61,11 @@ impl DockerBackend {
     /// Sandboxes of an engine. Relative paths of `config` start at `root`.
     ///
     /// # Errors
-    /// An engine that cannot be spoken to: what was tried, and what to do.
+    /// An engine that cannot be spoken to: what was tried, and what to do. A mount of this machine that is not there.
     pub fn new(config: &DockerConfig, engine: DockerEngine, root: &Utf8Path) -> Result<Self, SandboxError> {
+        if engine.is_here() {
+            check_mounts(config, root)?;
+        }
         let docker = engine.connect()?;
         Ok(Self {
             shared: Arc::new(Shared {
@@ -156,6 +159,31 @@ async fn create(
     ))
 }
 
+/// Where a mount is on the engine's machine; `None` where its source is a volume's name.
+fn host_path(root: &Utf8Path, mount: &DockerMount) -> Option<Utf8PathBuf> {
+    let is_path = mount.source.contains('/') || mount.source.starts_with(['.', '~']);
+    is_path.then(|| root.join(&mount.source))
+}
+
+/// What is not there the engine would create, as a directory of root's.
+fn check_mounts(config: &DockerConfig, root: &Utf8Path) -> Result<(), SandboxError> {
+    let missing = config.mounts.iter().find_map(|mount| {
+        let path = host_path(root, mount)?;
+        (!path.exists()).then_some((mount, path))
+    });
+    let Some((mount, path)) = missing else {
+        return Ok(());
+    };
+    let hint = match mount.source.starts_with('~') {
+        true => "write the home directory out in `sandbox.mounts`: `~` has no meaning there",
+        false => "create it, or change `sandbox.mounts`",
+    };
+    Err(SandboxError::new(format!(
+        "cannot mount `{}`: there is no `{path}`\n{hint}",
+        mount.source
+    )))
+}
+
 /// What the engine calls a sandbox.
 fn container_name(name: &str) -> String {
     format!("evalwave-{name}")
@@ -218,11 +246,17 @@ impl Shared {
         }
     }
 
+    /// All that the configuration says of a container, with where its mounts come from, for a hash.
+    fn container(&self) -> String {
+        let mounts: Vec<String> = self.config.mounts.iter().map(|mount| self.bind(mount)).collect();
+        format!("{:?} {mounts:?}", self.config)
+    }
+
     /// A source that is no path is a volume's name.
     fn bind(&self, mount: &DockerMount) -> String {
-        let source = match mount.source.contains('/') || mount.source.starts_with('.') {
-            true => self.root.join(&mount.source).into_string(),
-            false => mount.source.clone(),
+        let source = match host_path(&self.root, mount) {
+            Some(path) => path.into_string(),
+            None => mount.source.clone(),
         };
         let mode = if mount.read_only { "ro" } else { "rw" };
         format!("{source}:{}:{mode}", mount.target)

@@ -81,7 +81,7 @@ const said = (pair) =>
     `${title(pair)}: ${states[pair.state][1]}`,
     ...remarks(pair),
     `now ${now(pair)}`,
-    pair.before === undefined ? "not in the baseline" : `before ${before(pair)}`,
+    ...(pair.before !== undefined ? [`before ${before(pair)}`] : data.compared ? ["not in the baseline"] : []),
   ].join(", ");
 
 // Why it failed: the first check, the first error.

@@ -4,7 +4,7 @@ mod supabase;
 
 use camino::Utf8PathBuf;
 
-use crate::support::{Suite, evalwave, repository, stderr, stdout};
+use crate::support::{Suite, ev, evalwave, git, repository, stderr, stdout};
 
 /// A repository for a harness, with programs that are found before the real ones.
 struct Project {
@@ -254,6 +254,45 @@ fn nothing_is_ever_overwritten() {
     let workflow = project.suite.read(".github/workflows/evals.yml");
     assert!(
         workflow.contains("MINE: ${{ secrets.MINE }}") && !workflow.contains("OPENAI"),
+        "{workflow}"
+    );
+}
+
+#[test]
+fn nothing_is_written_beside_a_configuration_that_is_wrong() {
+    let project = project_of("promptfoo");
+    project.suite.write("evalwave.yml", "version: 1\nsuit: {}\n");
+    let refused = project.ev(&["init"]).code(2);
+    assert!(stderr(&refused).contains("suit"), "{}", stderr(&refused));
+    assert!(!project.suite.path().join(".github").exists());
+}
+
+#[test]
+fn the_workflow_is_the_repositorys_with_its_branch() {
+    let suite = Suite::new("");
+    fs_err::remove_file(suite.path().join("evalwave.yml")).unwrap();
+    git(suite.path(), &["init", "--initial-branch", "trunk"]);
+    suite.write("agent/evals/a/PROMPT.md", "do it\n");
+    ev(&suite.path().join("agent/evals"), "init --preset plain");
+    let workflow = suite.read(".github/workflows/evals.yml");
+    assert!(workflow.contains("branches: ['trunk']"), "{workflow}");
+    assert!(
+        workflow.contains("          config: 'agent/evals/evalwave.yml'\n"),
+        "{workflow}"
+    );
+    assert!(suite.path().join("agent/evals/evalwave.yml").exists());
+    let head = [
+        "symbolic-ref",
+        "refs/remotes/origin/HEAD",
+        "refs/remotes/origin/main",
+    ];
+    git(suite.path(), &head);
+    ev(suite.path(), "init --preset plain");
+    fs_err::remove_file(suite.path().join(".github/workflows/evals.yml")).unwrap();
+    ev(suite.path(), "init --preset plain");
+    let workflow = suite.read(".github/workflows/evals.yml");
+    assert!(
+        workflow.contains("branches: [main]") && !workflow.contains("config:"),
         "{workflow}"
     );
 }

@@ -189,6 +189,12 @@ fn cost_and_tokens_are_summed_over_those_that_report_them() {
 }
 
 #[test]
+fn no_pairs_take_no_seconds() {
+    let seconds = totals(&[]).sandbox_seconds;
+    assert_eq!(serde_json::to_string(&seconds).unwrap(), "0.0");
+}
+
+#[test]
 fn the_seconds_of_all_tries_are_summed_to_the_millisecond() {
     let held = 0.1 + 0.2;
     assert_ne!(held, 0.3);

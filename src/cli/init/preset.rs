@@ -1,8 +1,9 @@
 //! The presets: a configuration for each harness, and the workflow for all of them. Reads and writes no files.
 
+use super::place::{Place, is_plain};
 use crate::catalog::Harness;
 use crate::config::settings::Given;
-use crate::config::{self, Source};
+use crate::config::{self, ConfigError, Source};
 
 /// The presets by name, as they lie in `presets/`.
 const PRESETS: [(&str, &str); 7] = [
@@ -90,16 +91,28 @@ impl Preset {
     }
 }
 
-/// The workflow, with the secrets of a configuration; with `label`, only for pull requests that have it.
-pub(super) fn workflow(config: &str, label: Option<&str>) -> String {
+/// The workflow, with the secrets of a configuration and where it is; with `label`, only for pull requests that have it.
+///
+/// # Errors
+/// What is wrong with the configuration.
+pub(super) fn workflow(
+    name: &str,
+    config: &str,
+    label: Option<&str>,
+    place: &Place,
+) -> Result<String, ConfigError> {
     let mut text = WORKFLOW.to_owned();
+    if place.branch != "main" {
+        text = text.replace("[main]", &format!("['{}']", place.branch));
+    }
+    if !place.down.is_empty() {
+        text.push_str(&format!("          config: '{}{name}'\n", place.down));
+    }
     let source = Source {
-        name: "evalwave.yml",
+        name,
         bytes: config.as_bytes(),
     };
-    // What is wrong with the user's own file, the plan says.
-    let secrets = config::load(Some(&source), &Given::default()).map(|config| config.attempt.secrets);
-    let secrets = secrets.unwrap_or_default();
+    let secrets = config::load(Some(&source), &Given::default())?.attempt.secrets;
     if !secrets.is_empty() {
         text.push_str("        env:\n");
         for secret in &secrets {
@@ -107,10 +120,11 @@ pub(super) fn workflow(config: &str, label: Option<&str>) -> String {
             text.push_str(&format!("          {name}: ${{{{ secrets.{name} }}}}\n"));
         }
     }
-    let Some(label) = label else { return text };
+    let Some(label) = label else { return Ok(text) };
     let condition = CONDITION.replace("LABEL", label);
     // A label that has nothing to do with it must not stop a run that goes on.
-    text.replace("synchronize]", "synchronize, labeled]")
+    Ok(text
+        .replace("synchronize]", "synchronize, labeled]")
         .replace(
             "github.event_name == 'pull_request' }}",
             "github.event_name == 'pull_request' && github.event.action != 'labeled' }}",
@@ -118,12 +132,5 @@ pub(super) fn workflow(config: &str, label: Option<&str>) -> String {
         .replace(
             "    name: evals\n    runs-on",
             &format!("    name: evals\n{condition}    runs-on"),
-        )
-}
-
-/// Whether a directory's name can stand in a configuration as it is, in a glob and in a command.
-fn is_plain(directory: &str) -> bool {
-    directory
-        .chars()
-        .all(|char| char.is_ascii_alphanumeric() || "._-/".contains(char))
+        ))
 }

@@ -96,7 +96,13 @@ fn a_pair_carries_what_the_grid_and_its_row_show() {
     let mut comparison = compared(3, 2, 1);
     comparison.flips.pass_to_fail = vec![flip(id.experiment.as_str(), id.eval.as_str(), "2/2", "0/2", true)];
     summary.comparison = Some(comparison);
+    let alone = data(&html(&small()).unwrap());
+    assert_eq!(
+        alone["compared"], false,
+        "no pair is missing in a baseline that is none"
+    );
     let data = data(&html(&summary).unwrap());
+    assert_eq!(data["compared"], true);
     let pair = &data["pairs"][1];
     assert_eq!((&pair["flip"], &pair["flaky"]), (&"down".into(), &true.into()));
     assert_eq!(pair["before_seconds"], 61.5);

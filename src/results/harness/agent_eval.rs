@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::ReadError;
-use super::value::{failure, not_negative, shown};
+use super::value::{failure, lenient, not_negative, shown};
 use crate::model::{Reading, ReadingVerdict};
 use crate::results::json;
 
@@ -13,6 +13,7 @@ struct Run {
     #[serde(default)]
     status: Value,
     error: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     duration: Option<f64>,
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::ReadError;
-use super::value::{failure, known, not_negative, score};
+use super::value::{count, failure, known, lenient, not_negative, score};
 use crate::model::{Check, Reading, ReadingVerdict, Usage};
 use crate::results::json;
 
@@ -19,23 +19,29 @@ const GRADED: [&str; 2] = ["AgentTimeoutError", "NonZeroAgentExitCodeError"];
 #[derive(Deserialize)]
 struct Trial {
     trial_name: String,
+    #[serde(default, deserialize_with = "lenient")]
     agent_result: Option<Agent>,
     verifier_result: Option<Verifier>,
     exception_info: Option<Exception>,
     step_results: Option<Vec<Step>>,
+    #[serde(default, deserialize_with = "lenient")]
     agent_execution: Option<Timing>,
 }
 
 #[derive(Deserialize)]
 struct Step {
+    #[serde(default, deserialize_with = "lenient")]
     agent_result: Option<Agent>,
     exception_info: Option<Exception>,
 }
 
 #[derive(Deserialize)]
 struct Agent {
+    #[serde(default, deserialize_with = "count")]
     n_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
     n_output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
     cost_usd: Option<f64>,
 }
 
@@ -47,7 +53,7 @@ struct Verifier {
 #[derive(Deserialize)]
 struct Exception {
     exception_type: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     exception_message: String,
     policy: Option<Policy>,
 }
@@ -61,7 +67,9 @@ struct Policy {
 
 #[derive(Deserialize)]
 struct Timing {
+    #[serde(default, deserialize_with = "lenient")]
     started_at: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     finished_at: Option<String>,
 }
 

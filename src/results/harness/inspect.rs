@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::ReadError;
-use super::value::{add, failure, known, not_negative, note, score};
+use super::value::{add, count, failure, known, lenient, not_negative, note, score};
 use super::{Row, RowEnding};
 use crate::model::{Check, Reading, ReadingVerdict, Usage};
 use crate::results::json;
@@ -55,7 +55,7 @@ struct Headline {
 
 #[derive(Deserialize)]
 struct LogError {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     message: String,
 }
 
@@ -69,9 +69,9 @@ struct Sample {
     scores: Option<BTreeMap<String, Score>>,
     #[serde(default)]
     error: Option<LogError>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     model_usage: BTreeMap<String, ModelUsage>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     total_time: Option<f64>,
 }
 
@@ -79,17 +79,17 @@ struct Sample {
 struct Score {
     #[serde(default)]
     value: Value,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     explanation: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct ModelUsage {
-    #[serde(default)]
-    input_tokens: u64,
-    #[serde(default)]
-    output_tokens: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
+    input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
+    output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
     total_cost: Option<f64>,
 }
 
@@ -351,8 +351,8 @@ fn number(value: &Value) -> Option<f64> {
 impl ModelUsage {
     fn usage(&self) -> Usage {
         Usage {
-            input_tokens: Some(self.input_tokens),
-            output_tokens: Some(self.output_tokens),
+            input_tokens: self.input_tokens,
+            output_tokens: self.output_tokens,
             cost_usd: self.total_cost.and_then(not_negative),
         }
     }

@@ -94,6 +94,14 @@ impl Report {
             let event = reader
                 .read_event()
                 .map_err(|error| bad(format!("byte {position}: {error}")))?;
+            let more = match &event {
+                Event::Text(text) => !text.trim().is_empty(),
+                Event::Start(_) | Event::Empty(_) | Event::CData(_) | Event::GeneralRef(_) => true,
+                _ => false,
+            };
+            if more && begun && open.is_empty() {
+                return Err(bad(format!("byte {position}: there is more after its end")));
+            }
             match event {
                 Event::Start(tag) => {
                     if open.len() == DEEPEST {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::ReadError;
-use super::value::{add, amount, failure, known, not_negative, note, score};
+use super::value::{add, amount, count, failure, known, lenient, not_negative, note, score};
 use super::{Row, RowEnding};
 use crate::model::{Check, Reading, ReadingVerdict, Usage};
 use crate::results::json;
@@ -29,53 +29,53 @@ struct Results {
 #[serde(rename_all = "camelCase")]
 struct Answer {
     success: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     score: Option<f64>,
     #[serde(default)]
     error: Option<String>,
     #[serde(default)]
     failure_reason: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     grading_result: Option<Grading>,
     #[serde(default)]
     provider: Value,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     prompt: Prompt,
     #[serde(default)]
     prompt_idx: u32,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     test_case: Test,
     #[serde(default)]
     vars: Value,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     latency_ms: Option<f64>,
     #[serde(default)]
     cost: Value,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     token_usage: Option<Tokens>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Grading {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     component_results: Option<Vec<Component>>,
 }
 
 #[derive(Deserialize)]
 struct Component {
     pass: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     reason: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     assertion: Option<Assertion>,
 }
 
 #[derive(Deserialize)]
 struct Assertion {
-    #[serde(default, rename = "type")]
+    #[serde(default, rename = "type", deserialize_with = "lenient")]
     kind: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     metric: Option<String>,
     #[serde(default)]
     value: Value,
@@ -83,21 +83,21 @@ struct Assertion {
 
 #[derive(Default, Deserialize)]
 struct Prompt {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     label: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
 struct Test {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     description: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Tokens {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     prompt: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     completion: Option<u64>,
 }
 

@@ -352,6 +352,56 @@ fn junit_as_other_tools_write_it_is_read() {
 }
 
 #[test]
+fn a_report_ends_where_its_first_element_does() {
+    let report = "<testsuite><testcase name='a'/></testsuite>";
+    for more in [
+        "done",
+        "<testsuite/>",
+        "<testsuite><testcase/></testsuite>",
+        "&amp;",
+    ] {
+        let problem = problem(Format::Junit, format!("{report}\n{more}").as_bytes());
+        assert!(
+            problem.contains("there is more after its end"),
+            "{more}: {problem}"
+        );
+    }
+    only(
+        &Format::Junit,
+        format!("\n{report}\n<!-- made by a tool -->\n").as_bytes(),
+    );
+}
+
+#[test]
+fn a_clear_grade_is_not_lost_to_a_value_beside_it() {
+    let verdict = |format: Format, text: &str| only(&format, text.as_bytes()).verdict;
+    let passed = ReadingVerdict::Passed;
+    assert_eq!(
+        verdict(Format::AgentEval, r#"{"status": "passed", "duration": "12s"}"#),
+        passed
+    );
+    for usage in [
+        "null",
+        "[]",
+        r#"{"m": {"input_tokens": 2.0, "output_tokens": null}}"#,
+    ] {
+        let log = format!(
+            r#"{{"status": "success", "eval": {{"task": "t", "model": "m"}}, "samples":
+                [{{"id": 1, "scores": {{"s": {{"value": "C"}}}}, "model_usage": {usage}, "total_time": "1"}}]}}"#
+        );
+        assert_eq!(verdict(Format::Inspect, &log), passed, "{usage}");
+    }
+    let trial = r#"{"trial_name": "t", "verifier_result": {"rewards": {"reward": 1.0}},
+        "agent_result": {"n_input_tokens": 12.0, "n_output_tokens": "many", "cost_usd": "free"}, "agent_execution": 3}"#;
+    let reading = only(&Format::Harbor, trial.as_bytes());
+    assert_eq!(reading.verdict, passed);
+    assert_eq!(reading.usage.unwrap().input_tokens, Some(12));
+    let output = r#"{"results": {"results": [{"success": true, "testCase": null, "prompt": 1, "score": "1",
+        "latencyMs": "2", "tokenUsage": {"prompt": 2.0}, "gradingResult": "good"}]}}"#;
+    assert_eq!(verdict(Format::Promptfoo, output), passed);
+}
+
+#[test]
 fn a_grade_is_where_it_is_said_to_be() {
     let at = |passed: Option<&str>, score: Option<&str>, threshold| Grade {
         passed: passed.map(str::to_owned),

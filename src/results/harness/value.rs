@@ -1,5 +1,6 @@
 //! Single values of a harness's document: what they are in words, and what they say of cost and time.
 
+use serde::de::{Deserialize as _, DeserializeOwned, Deserializer};
 use serde_json::Value;
 
 use crate::aggregate::shows_throttling;
@@ -29,6 +30,25 @@ pub(super) fn kind(value: &Value) -> &'static str {
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
     }
+}
+
+/// Reads what says nothing of the verdict: of another type than expected it is as if it were not there.
+pub(super) fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + Default,
+{
+    let value = Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
+}
+
+/// Reads a count, such as of tokens, in the same way; some tools write it with a decimal point.
+pub(super) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    /// Up to here every whole number is one of `f64` too.
+    const MOST: f64 = 9_007_199_254_740_992.0;
+    let value = Value::deserialize(deserializer)?;
+    let whole = || amount(&value).filter(|number| number.fract() == 0.0 && *number <= MOST);
+    Ok(value.as_u64().or_else(|| whole().map(|number| number as u64)))
 }
 
 /// A finite number that is not negative.

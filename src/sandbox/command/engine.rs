@@ -1,6 +1,8 @@
 //! The user's own commands as calls: placeholders filled in, run on this machine, and their exit code understood.
 
+use std::collections::BTreeSet;
 use std::process::Stdio;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -34,6 +36,8 @@ pub(super) struct Engine {
     pub(super) environment: Vec<(String, String)>,
     /// For files that are passed to them.
     pub(super) directory: RunDirectory,
+    /// The ids of the sandboxes that are not deleted yet.
+    pub(super) live: Mutex<BTreeSet<String>>,
 }
 
 /// What failed, and whether it may be tried again as it is.
@@ -80,6 +84,11 @@ impl Tries {
 }
 
 impl Engine {
+    /// The ids of the sandboxes that are not deleted yet.
+    pub(super) fn live(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Fills in a template.
     pub(super) fn line(template: &CommandTemplate, values: &Values) -> Result<CommandLine, SandboxError> {
         template

@@ -1,6 +1,6 @@
 //! Deletes what a run left of its sandboxes, by the user's own `list` and `delete`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,8 +34,9 @@ impl Reaper for CommandReaper {
         let engine = &self.engine;
         let mut ids = known(run_id, left)?;
         if let Some(there) = engine.listed(run_id, left).await? {
-            // One that is not listed under its name and has no other was never created.
-            ids.retain(|id, name| id != name || there.iter().any(|listed| listed.id == *id));
+            // One that is not listed under its name and of which no id was heard was never created.
+            let created: BTreeSet<&String> = left.iter().filter_map(|sandbox| sandbox.id.as_ref()).collect();
+            ids.retain(|id, _| created.contains(id) || there.iter().any(|listed| listed.id == *id));
             for listed in there {
                 let name = listed.name.unwrap_or_else(|| listed.id.clone());
                 ids.insert(listed.id, name);

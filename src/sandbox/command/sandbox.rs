@@ -203,7 +203,9 @@ impl Sandbox for CommandSandbox {
         if self.daemons || self.given_up.is_some() {
             self.engine.halt(&self.values).await;
         }
-        self.engine.delete(&self.run_id, &self.name, &self.id).await
+        self.engine.delete(&self.run_id, &self.name, &self.id).await?;
+        self.engine.live().remove(&self.id);
+        Ok(())
     }
 }
 

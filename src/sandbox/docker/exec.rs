@@ -103,7 +103,7 @@ impl Exec<'_> {
             match next {
                 Some(Ok(LogOutput::StdErr { message })) => {
                     reports.extend_from_slice(&message);
-                    if reports.ends_with(b"\n") && deadline.is_none() {
+                    if deadline.is_none() && is_report(&reports) {
                         deadline = Some(Instant::now() + OUTPUT_LINGER);
                     }
                 }
@@ -153,22 +153,33 @@ impl Exec<'_> {
     }
 }
 
-/// What `run.sh` reports; `None` where it was killed before it could.
+/// Whether a whole report has come.
+fn is_report(reports: &[u8]) -> bool {
+    let report = String::from_utf8_lossy(reports);
+    report.ends_with('\n') && !matches!(read_report(&report), Ok(None))
+}
+
+/// What `run.sh` reports, which is the last word on the matter: a command may have written there too. `None` where it
+/// was killed before it could.
 fn read_report(report: &str) -> Result<Option<Ended>, SandboxError> {
-    let report = report.trim_end();
-    if let Some(path) = report.strip_prefix("refused ./") {
-        return Err(SandboxError::new(format!(
-            "cannot delete `{path}` from the sandbox"
-        )));
+    if let Some(ended) = report.lines().rev().find_map(read_ended) {
+        return Ok(Some(ended));
     }
-    let Some(ended) = report.strip_prefix("ended ") else {
-        return Ok(None);
-    };
+    match report.lines().find_map(|line| line.strip_prefix("refused ./")) {
+        Some(path) => Err(SandboxError::new(format!(
+            "cannot delete `{path}` from the sandbox"
+        ))),
+        None => Ok(None),
+    }
+}
+
+fn read_ended(line: &str) -> Option<Ended> {
+    let ended = line.strip_prefix("ended ")?;
     let (code, daemons) = ended.split_once(' ').unwrap_or((ended, ""));
-    Ok(code.parse().ok().map(|code| Ended {
-        code,
+    Some(Ended {
+        code: code.parse().ok()?,
         daemons: daemons.to_owned(),
-    }))
+    })
 }
 
 /// Something killed even what the command runs under: the command, or the end of the whole container.
@@ -203,6 +214,10 @@ mod tests {
         let ended = read_report("ended 137 12 15 22\n").unwrap().unwrap();
         assert_eq!((ended.code, ended.daemons.as_str()), (137, "12 15 22"));
         assert_eq!(read_report("ended 0\n").unwrap().unwrap().daemons, "");
+        let stray = read_report("x\nended 0\nmore\nended 1\nended y\n")
+            .unwrap()
+            .unwrap();
+        assert_eq!(stray.code, 1);
         let refused = read_report("refused ./a b.json\n").unwrap_err();
         assert_eq!(refused.to_string(), "cannot delete `a b.json` from the sandbox");
         for forged in ["", "ended", "ended x", "ended 99999999999999", "\u{0}"] {

@@ -95,15 +95,18 @@ if [ "$stay" = yes ]; then
     (exec 3<&- 4>&- 5>&-; exec "$@") 2>&1
     code=$?
     kill -9 "$watcher"
-    printf 'ended %s%s\n' "$code" "$(survivors)" >&5
+    printf '\nended %s%s\n' "$code" "$(survivors)" >&5
   } | {
     # Once nobody reads it any more, what a daemon writes goes nowhere, and does not kill it.
     cat >&4 3<&- 5>&-
     exec cat >/dev/null 3<&- 4>&- 5>&-
   }
+  # The code is in the report alone: without one it did not succeed.
+  exit 1
 else
   (exec 3<&- 5>&-; exec "$@") >&4 2>&4 4>&-
   code=$?
   sweep "$$"
-  printf 'ended %s\n' "$code" >&5
+  printf '\nended %s\n' "$code" >&5
+  exit "$code"
 fi

@@ -37,7 +37,8 @@ pub(super) async fn make(
     let hashing = {
         let (image, command) = (image.id.clone(), command.clone());
         let workspace = setup.workspace.clone();
-        tokio::task::spawn_blocking(move || key(&image, &command, &workspace))
+        let container = shared.container();
+        tokio::task::spawn_blocking(move || key(&image, &container, &command, &workspace))
     };
     let key = hashing
         .await
@@ -94,8 +95,8 @@ async fn commit(shared: &Shared, id: &str, key: &str) -> Result<(), SandboxError
     Ok(())
 }
 
-/// The hash of the image, the command with its variables, and every file of the workspace.
-fn key(image: &str, command: &Command, workspace: &Workspace) -> std::io::Result<String> {
+/// The hash of the image, what containers are told, the command with its variables, and every file of the workspace.
+fn key(image: &str, container: &str, command: &Command, workspace: &Workspace) -> std::io::Result<String> {
     let mut hash = Sha256::new();
     let mut part = |bytes: &[u8]| {
         hash.update((bytes.len() as u64).to_le_bytes());
@@ -103,10 +104,19 @@ fn key(image: &str, command: &Command, workspace: &Workspace) -> std::io::Result
     };
     part(KIND.as_bytes());
     part(image.as_bytes());
+    part(container.as_bytes());
     match &command.line {
-        CommandLine::Shell(text) => part(text.as_bytes()),
-        CommandLine::Argv(words) => words.iter().for_each(|word| part(word.as_bytes())),
+        CommandLine::Shell(text) => {
+            part(b"shell");
+            part(text.as_bytes());
+        }
+        CommandLine::Argv(words) => {
+            part(b"argv");
+            part(&(words.len() as u64).to_le_bytes());
+            words.iter().for_each(|word| part(word.as_bytes()));
+        }
     }
+    part(&(command.env.len() as u64).to_le_bytes());
     for (name, value) in &command.env {
         part(name.as_bytes());
         part(value.as_bytes());

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
 use evalwave::config::CommandConfig;
 use evalwave::config::template::{CommandTemplate, Template};
+use evalwave::model::LeftSandbox;
 use evalwave::sandbox::Backend;
 use evalwave::sandbox::command::{CommandBackend, CommandOptions};
 use tempfile::TempDir;
@@ -11,6 +12,7 @@ use tempfile::TempDir;
 use super::engines::{directory, walk};
 use super::{Engine, argument_lists};
 use crate::support::only_in_ci;
+use crate::support::sandbox::{Remembered, spec};
 
 /// An engine of these commands. `@` stands for a directory of the test's own.
 struct ByCommand {
@@ -138,6 +140,51 @@ pub(super) async fn slurm() -> Option<Box<dyn Engine>> {
         "scontrol show jobs",
         &[("SLURM_CONF", &config)],
     )))
+}
+
+#[tokio::test]
+async fn a_sandbox_that_another_attempt_has_is_refused_until_it_is_deleted() {
+    let commands = Commands {
+        create: "mkdir -p @/same; echo same",
+        ..DIRECTORIES
+    };
+    let by_command = by_commands(commands, "true", &[]);
+    let backend = &by_command.backend;
+    let ledger = Remembered::default();
+    let first = backend.start(&spec("r1-a"), &ledger).await.unwrap();
+    let why = backend
+        .start(&spec("r1-b"), &ledger)
+        .await
+        .map(|_| ())
+        .unwrap_err();
+    let expected = "`sandbox.create` printed `same`, which is another attempt's";
+    assert!(why.to_string().starts_with(expected), "{why}");
+    first.stop().await.unwrap();
+    backend.start(&spec("r1-c"), &ledger).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_created_under_its_own_name_is_deleted_though_no_list_shows_it() {
+    let commands = Commands {
+        create: "mkdir -p @/{name}; echo {name}",
+        delete: "rm -r @/{sandbox}",
+        list: "true",
+        ..DIRECTORIES
+    };
+    let by_command = by_commands(commands, "true", &[]);
+    let ledger = Remembered::default();
+    let sandbox = by_command.backend.start(&spec("r1-a"), &ledger).await.unwrap();
+    drop(sandbox);
+    let created = ledger.created.lock().unwrap().clone();
+    assert_eq!(created, [("r1-a".to_owned(), "r1-a".to_owned())]);
+    let left = |name: &str, id: Option<&str>| LeftSandbox {
+        name: name.to_owned(),
+        id: id.map(str::to_owned),
+    };
+    // The second was never created: its `delete` would fail.
+    let left = [left("r1-a", Some("r1-a")), left("r1-b", None)];
+    by_command.backend.reaper().reap("r1", &left).await.unwrap();
+    assert!(!by_command.path.join("r1-a").exists());
 }
 
 impl ByCommand {

@@ -75,6 +75,11 @@ async fn an_image_is_built_with_its_progress_told() {
         "image/Dockerfile",
         &format!("FROM {IMAGE}\nRUN echo why it broke; exit 3\n"),
     );
+    bench.write("image/.dockerignore", "*\n");
+    bench.config.image = DockerImage::Built {
+        context: "./image".into(),
+        dockerfile: "./Dockerfile".into(),
+    };
     let why = prepare(&bench, None).await.0.unwrap_err();
     assert!(why.starts_with("cannot build the image from `"), "{why}");
     assert!(why.contains("exit 3") && why.contains("why it broke"), "{why}");
@@ -134,7 +139,13 @@ async fn a_warm_image_is_made_once_and_made_anew_when_anything_in_it_changes() {
         panic!("{changed:?}")
     };
     assert_ne!(other, name);
-    for image in [name, other] {
+    bench.config.pids = Some(100);
+    let (told, ..) = prepare(&bench, Some(setup)).await;
+    let Ok(Warm::From(limited)) = told else {
+        panic!("{told:?}")
+    };
+    assert_ne!(limited, other);
+    for image in [name, other, limited] {
         let options = None::<bollard::query_parameters::RemoveImageOptions>;
         bench.client().remove_image(&image, options, None).await.unwrap();
     }

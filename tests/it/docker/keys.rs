@@ -3,6 +3,7 @@
 use camino::Utf8PathBuf;
 use evalwave::config::DockerMount;
 use evalwave::model::ErrorClass;
+use evalwave::sandbox::docker::DockerBackend;
 use evalwave::sandbox::{Backend as _, Exit, Workspace};
 
 use super::Bench;
@@ -114,6 +115,35 @@ async fn mounts_are_there_and_read_only_where_asked_for() {
     let text = "cat /mnt/ro/file.txt; touch /mnt/ro/new 2>/dev/null || echo refused; touch /mnt/rw/new";
     assert_eq!(sh(&mut *sandbox, text).await, "of the hostrefused\n");
     assert!(bench.root.join("shared/new").exists());
+    sandbox.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_mount_of_what_is_not_there_is_refused_and_nothing_is_made_of_it() {
+    let Some(mut bench) = Bench::new() else { return };
+    for (source, expected) in [("./absent", "create it"), ("~/absent", "`~` has no meaning")] {
+        bench.config.mounts = vec![DockerMount {
+            source: source.to_owned(),
+            target: "/mnt/absent".to_owned(),
+            read_only: true,
+        }];
+        let made = DockerBackend::new(&bench.config, bench.engine(), &bench.root);
+        let why = made.map(|_| ()).unwrap_err().to_string();
+        assert!(why.starts_with(&format!("cannot mount `{source}`")), "{why}");
+        assert!(why.contains(expected), "{why}");
+    }
+    assert!(!bench.root.join("absent").exists());
+}
+
+#[tokio::test]
+async fn what_a_command_writes_where_its_end_is_reported_does_not_change_how_it_ended() {
+    let Some(bench) = Bench::new() else { return };
+    let mut sandbox = bench.start().await;
+    for said in ["echo x", "printf x", "true"] {
+        let text = format!("{said} >/proc/$PPID/fd/5; exit 7");
+        let ended = run(&mut *sandbox, &shell(&text)).await.0.unwrap();
+        assert_eq!(ended, Exit::Code(7), "{said}");
+    }
     sandbox.stop().await.unwrap();
 }
 

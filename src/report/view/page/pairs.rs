@@ -29,6 +29,8 @@ pub(in crate::report) struct Pairs {
     phases: [&'static str; 6],
     wall: f64,
     lanes: usize,
+    /// Whether there is a baseline.
+    compared: bool,
     pairs: Vec<PairData>,
 }
 
@@ -168,6 +170,7 @@ impl Pairs {
             phases: timeline::phase_names(),
             wall: timeline.map_or(0.0, |timeline| timeline.wall),
             lanes: timeline.map_or(0, |timeline| timeline.lanes),
+            compared: comparison.is_some(),
             pairs,
         }
     }
