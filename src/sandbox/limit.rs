@@ -11,7 +11,7 @@ mod running;
 
 pub(super) use bucket::Bucket;
 pub(super) use control::Control;
-pub(super) use creations::{Admission, Attempt, Creations, Throttles};
+pub(super) use creations::{Admission, Creations, Throttles, Turn};
 pub(super) use jitter::Jitter;
 pub(super) use pacer::Rates;
 

@@ -30,9 +30,19 @@ impl Bucket {
 
     /// Takes a turn, and tells when it is: `now`, or later.
     pub(in crate::sandbox) fn turn(&mut self, now: Duration) -> Duration {
-        let at = now.max(self.due.saturating_sub(self.ahead));
+        let at = self.look(now);
         self.due = self.due.max(now) + self.interval;
         at
+    }
+
+    /// When the next turn is, without taking it.
+    pub(in crate::sandbox) fn look(&self, now: Duration) -> Duration {
+        now.max(self.due.saturating_sub(self.ahead))
+    }
+
+    /// Lets nobody have a turn before `until`; those that have one already keep it.
+    pub(in crate::sandbox) fn pause(&mut self, until: Duration) {
+        self.due = self.due.max(until + self.ahead);
     }
 }
 
@@ -83,6 +93,15 @@ mod tests {
         let now = Duration::from_secs(1_000);
         assert!((0..1_000).all(|_| bucket.turn(now) == now));
         assert!(bucket.turn(now) > now);
+    }
+
+    #[test]
+    fn nobody_has_a_turn_in_a_pause() {
+        let mut bucket = Bucket::new(100, Duration::from_secs(60));
+        let until = Duration::from_secs(30);
+        bucket.pause(until);
+        assert_eq!(bucket.turn(Duration::ZERO), until);
+        assert!(bucket.turn(Duration::ZERO) > until);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::Jitter;
-use super::pacer::{Pacer, Rates, Turn};
+use super::pacer::{self, Pacer, Rates};
 use super::running::Running;
 
 /// The line of an engine's creations, and what they share.
@@ -49,7 +49,7 @@ pub(in crate::sandbox) struct Admission(Arc<Shared>);
 
 /// The turn of one request that creates. Dropped without a word, its fate is unknown.
 #[derive(Debug)]
-pub(in crate::sandbox) struct Attempt {
+pub(in crate::sandbox) struct Turn {
     shared: Arc<Shared>,
     probe: bool,
 }
@@ -70,33 +70,33 @@ impl Creations {
     }
 
     /// Waits for a place among the running, and for the turn to create a sandbox of `vcpus`.
-    pub(in crate::sandbox) async fn admit(&self, vcpus: u32) -> (Admission, Attempt) {
+    pub(in crate::sandbox) async fn admit(&self, vcpus: u32) -> (Admission, Turn) {
         let first = self.0.for_place.lock().await;
         self.0.until(|state, now| state.running.take(now)).await;
         drop(first);
         // From here on the place is given back however this ends.
         let admission = Admission(Arc::clone(&self.0));
-        let attempt = self.again(vcpus).await;
-        (admission, attempt)
+        let turn = self.again(vcpus).await;
+        (admission, turn)
     }
 
     /// Waits for the turn to ask once more, for a sandbox that has its place.
-    pub(in crate::sandbox) async fn again(&self, vcpus: u32) -> Attempt {
+    pub(in crate::sandbox) async fn again(&self, vcpus: u32) -> Turn {
         let _first = self.0.for_turn.lock().await;
         let turn = self.0.until(|state, now| match state.pacer.turn(vcpus, now) {
-            Turn::Now { probe } => Ok(probe),
-            Turn::At(at) => Err(Some(at)),
-            Turn::AfterProbe => Err(None),
+            pacer::Turn::Now { probe } => Ok(probe),
+            pacer::Turn::At(at) => Err(Some(at)),
+            pacer::Turn::AfterProbe => Err(None),
         });
         let probe = turn.await;
-        Attempt {
+        Turn {
             shared: Arc::clone(&self.0),
             probe,
         }
     }
 }
 
-impl Attempt {
+impl Turn {
     /// The engine refused for now: everybody waits.
     pub(in crate::sandbox) fn refused(mut self, retry_after: Option<Duration>) {
         self.probe = false;
@@ -117,7 +117,7 @@ impl Attempt {
     }
 }
 
-impl Drop for Attempt {
+impl Drop for Turn {
     fn drop(&mut self) {
         if self.probe {
             let now = self.shared.now();

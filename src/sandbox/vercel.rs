@@ -1,0 +1,272 @@
+//! Sandboxes of Vercel: machines of their own, far away. Everything goes over the API; a machine that is lost is lost,
+//! and never resumed in silence.
+
+mod api;
+mod archive;
+mod client;
+mod create;
+mod error;
+mod machine;
+mod reaper;
+mod script;
+mod session;
+mod snapshot;
+mod stream;
+mod warm;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::limit::{Admission, Creations, Rates, Throttles, Turn};
+use super::{
+    Admitted, Backend, Capacity, Ledger, Limit, Reaper, Sandbox, SandboxError, SandboxSpec, Setup, Warm,
+};
+use crate::config::{VercelConfig, VercelFiles};
+use crate::model::Whereabouts;
+use archive::Archives;
+use client::Client;
+pub use client::Credentials;
+pub use create::Repository;
+use create::{Origin, body, create, version};
+pub use error::VercelError;
+use machine::Machine;
+use reaper::VercelReaper;
+use session::Session;
+pub use snapshot::{Key, SnapshotState};
+use warm::WarmStart;
+
+/// Sandboxes that may be starting at once.
+const STARTING: usize = 64;
+
+/// What the engine needs of the process it runs in.
+#[derive(Clone, Debug)]
+pub struct VercelOptions {
+    /// Who asks.
+    pub credentials: Credentials,
+    /// This repository, where sandboxes fetch their files themselves.
+    pub repository: Option<Repository>,
+    /// Now.
+    pub now: Timestamp,
+    /// Where chance starts.
+    pub seed: u64,
+}
+
+/// Sandboxes of one project of Vercel.
+#[derive(Debug)]
+pub struct VercelBackend(Arc<Engine>);
+
+/// What the sandboxes of a run share.
+#[derive(Debug)]
+struct Engine {
+    config: VercelConfig,
+    client: Arc<Client>,
+    repository: Option<Repository>,
+    creations: Creations,
+    reaper: VercelReaper,
+    archives: Archives,
+    warm: WarmStart,
+    /// The turns of sandboxes that are about to be started, by name.
+    turns: Mutex<HashMap<String, (Admission, Turn)>>,
+    now: Timestamp,
+    begun: Instant,
+}
+
+impl VercelBackend {
+    /// An engine for one account. It has to be made inside a tokio runtime; nothing is asked yet.
+    ///
+    /// # Errors
+    /// An address that no token may be sent to, credentials that cannot be sent.
+    pub fn new(config: &VercelConfig, options: VercelOptions) -> Result<Self, VercelError> {
+        let limits = config.limits;
+        let client = Arc::new(Client::new(
+            &config.base_url,
+            &options.credentials,
+            limits.requests_per_minute,
+            options.seed,
+        )?);
+        let [start, ramp, most] = limits.vcpus_per_minute;
+        Ok(Self(Arc::new(Engine {
+            creations: Creations::new(Throttles {
+                running: limits.concurrent,
+                rates: Rates { start, ramp, most },
+                seed: options.seed,
+            }),
+            reaper: VercelReaper::new(
+                Arc::clone(&client),
+                limits.deletes_per_second,
+                Whereabouts::Vercel {
+                    base_url: config.base_url.clone(),
+                    team_id: options.credentials.team_id,
+                    project_id: options.credentials.project_id,
+                },
+            ),
+            client,
+            config: config.clone(),
+            repository: options.repository,
+            archives: Archives::default(),
+            warm: WarmStart::default(),
+            turns: Mutex::default(),
+            now: options.now,
+            begun: Instant::now(),
+        })))
+    }
+}
+
+/// What an account can take at once.
+pub fn capacity(config: &VercelConfig) -> Capacity {
+    let value = config.limits.concurrent.max(1);
+    Capacity {
+        running: Some(Limit {
+            value,
+            reason: format!("{value} sandboxes at once (`sandbox.limits.concurrent`)"),
+        }),
+        starting: STARTING,
+    }
+}
+
+/// What deletes the sandboxes of a run that another process has made.
+///
+/// # Errors
+/// An address that no token may be sent to, credentials that cannot be sent.
+pub fn reaper(base_url: &str, credentials: &Credentials, project_id: &str) -> Result<impl Reaper, VercelError> {
+    let limits = crate::config::VercelLimits::default();
+    let client = Client::new(base_url, credentials, limits.requests_per_minute, 0)?;
+    Ok(VercelReaper::new(
+        Arc::new(client),
+        limits.deletes_per_second,
+        Whereabouts::Vercel {
+            base_url: base_url.to_owned(),
+            team_id: credentials.team_id.clone(),
+            project_id: project_id.to_owned(),
+        },
+    ))
+}
+
+#[async_trait]
+impl Backend for VercelBackend {
+    fn capacity(&self) -> Capacity {
+        capacity(&self.0.config)
+    }
+
+    async fn prepare(
+        &self,
+        setup: &Setup,
+        _ledger: &dyn Ledger,
+        _output: &mpsc::Sender<Vec<u8>>,
+    ) -> Result<Warm, SandboxError> {
+        let engine = &self.0;
+        let found = engine.find_snapshot(setup).await.map_err(VercelError::in_creation)?;
+        Ok(match found {
+            None => Warm::Cold(None),
+            Some(Ok(id)) => {
+                engine.warm.from(id.clone());
+                Warm::From(format!("snapshot `{id}`"))
+            }
+            Some(Err(why)) => {
+                engine.warm.cold(why.clone());
+                Warm::Cold(Some(why))
+            }
+        })
+    }
+
+    async fn admit(&self, spec: &SandboxSpec) -> Admitted {
+        let turn = self.0.creations.admit(self.0.config.vcpus).await;
+        self.0.turns().insert(spec.name.clone(), turn);
+        let (engine, name) = (Arc::clone(&self.0), spec.name.clone());
+        Admitted::until_dropped(move || drop(engine.turns().remove(&name)))
+    }
+
+    async fn start(&self, spec: &SandboxSpec, _ledger: &dyn Ledger) -> Result<Box<dyn Sandbox>, SandboxError> {
+        let engine = &self.0;
+        let turn = engine.turns().remove(&spec.name);
+        let (place, turn) = match turn {
+            Some(turn) => turn,
+            None => engine.creations.admit(engine.config.vcpus).await,
+        };
+        let started = engine.start(spec, turn).await.map_err(VercelError::in_creation)?;
+        Ok(Box::new(Machine::new(Arc::clone(engine), spec.name.clone(), started, place)))
+    }
+
+    fn reaper(&self) -> &dyn Reaper {
+        &self.0.reaper
+    }
+}
+
+/// A machine that runs.
+#[derive(Debug)]
+struct Started {
+    session: Session,
+    /// The snapshot that it started from, or why from none, where one was asked for.
+    snapshot: Result<String, Option<String>>,
+}
+
+impl Engine {
+    /// Starts a machine: from the snapshot, and where that cannot be, from nothing.
+    async fn start(&self, spec: &SandboxSpec, turn: Turn) -> Result<Started, VercelError> {
+        let snapshot = self.warm.now();
+        let turn = match &snapshot {
+            Err(_) => turn,
+            Ok(id) => match self.create(spec, &Origin::Snapshot(id), turn).await {
+                Ok(session) => return Ok(Started { session, snapshot }),
+                Err(error) => {
+                    let is_refused = matches!(error.status(), Some(400..=421 | 423..=428));
+                    if is_refused || error.is_gone() {
+                        self.warm.failed(id, &error.problem.to_string());
+                    }
+                    // A machine that has come to be and gone has taken the name with it.
+                    if !is_refused {
+                        return Err(error);
+                    }
+                    let why = format!("snapshot `{id}` cannot be used: {}", error.problem);
+                    let turn = self.creations.again(self.config.vcpus).await;
+                    let session = self.create(spec, &self.cold_origin(), turn).await?;
+                    return Ok(Started { session, snapshot: Err(Some(why)) });
+                }
+            },
+        };
+        let session = self.create(spec, &self.cold_origin(), turn).await?;
+        Ok(Started { session, snapshot })
+    }
+
+    async fn create(&self, spec: &SandboxSpec, origin: &Origin<'_>, turn: Turn) -> Result<Session, VercelError> {
+        let config = &self.config;
+        let body = body(&self.client.project_id, config, spec, origin);
+        let version = version(config, origin);
+        let created = create(
+            &self.client,
+            &self.creations,
+            config.vcpus,
+            version,
+            &spec.name,
+            &body,
+            turn,
+        )
+        .await?;
+        let session = Session::of(&created.session);
+        session.wait_running(&self.client, created.session.status).await?;
+        Ok(session)
+    }
+
+    fn cold_origin(&self) -> Origin<'_> {
+        match (self.config.source, &self.repository) {
+            (VercelFiles::Repository, Some(repository)) => Origin::Repository(repository),
+            _ => Origin::Nothing,
+        }
+    }
+
+    /// When it is, so long from now.
+    fn at(&self, later: Duration) -> Timestamp {
+        let elapsed = self.begun.elapsed().saturating_add(later);
+        self.now.checked_add(elapsed).unwrap_or(Timestamp::MAX)
+    }
+
+    fn turns(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Admission, Turn)>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
