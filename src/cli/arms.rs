@@ -13,13 +13,11 @@ use super::context::Context;
 use super::job::{self, Means};
 use super::recorder::{Audience, Recording};
 use super::sources::Suite;
-use super::{Failure, tell};
-use crate::config::{Config, SandboxConfig};
+use super::{Failure, engine, tell};
 use crate::model::{Concurrency, Run, RunPlan};
 use crate::plan;
 use crate::runner::{self, Job};
 use crate::sandbox::Backend;
-use crate::sandbox::local::{LocalBackend, LocalOptions};
 use crate::store::RunDir;
 
 /// Where an arm's files come from and go.
@@ -65,7 +63,7 @@ impl Arm {
             place.run_id,
             common.started_at,
         )?;
-        let backend = backend(config, &job, common.context)?;
+        let backend = engine::backend(&config.sandbox, &job, common.context)?;
         let directory = RunDir::create(&place.directory, place.overwrite, &job.plan, &config.attempt)?;
         let show = common.audience.attend(place.name, &job, directory.path());
         let recording = Arc::new(Recording::new(directory, show));
@@ -75,20 +73,6 @@ impl Arm {
             recording,
         })
     }
-}
-
-fn backend(config: &Config, job: &Job, context: &Context) -> Result<Arc<dyn Backend>, Failure> {
-    let SandboxConfig::Local(local) = &config.sandbox;
-    let options = LocalOptions {
-        run_id: job.run_id.clone(),
-        temporary: context.temp_dir.clone(),
-        program: context.program.clone(),
-        path: context.environment.get("PATH").cloned(),
-        home: context.environment.get("HOME").map(Utf8PathBuf::from),
-        lang: context.environment.get("LANG").cloned(),
-        system: context.system_variables(),
-    };
-    Ok(Arc::new(LocalBackend::new(local, options, &job.workspace.root)?))
 }
 
 /// Gives two plans one number of places between them; without a limit, or with room for both, each keeps its own.
