@@ -22,6 +22,7 @@ mod render;
 mod run;
 mod schema;
 mod sources;
+mod vercel;
 
 use std::io::Write as _;
 

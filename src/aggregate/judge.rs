@@ -161,7 +161,7 @@ pub fn judge(course: &Course<'_>, rules: &Rules) -> Judgement {
             reason: Some(*reason),
             ..Judgement::graded(Outcome::Cancelled)
         },
-        Course::Failed(failure) => Judgement::errored(failure.error(), true),
+        Course::Failed(failure) => Judgement::errored(failure.error(), failure.class != ErrorClass::Refused),
         Course::Ran(ran) => match ran.result {
             Found::Reading(reading) => judge_reading(ran, reading, rules),
             Found::Unreadable(why) => judge_without_result(ran, Some(why), rules),

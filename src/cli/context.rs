@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::IsTerminal as _;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 
 use crate::config::settings;
+use crate::sandbox::vercel;
 
 /// The process's surroundings.
 #[derive(Clone, Debug)]
@@ -25,6 +27,15 @@ pub(super) struct Context {
     pub(super) program: Utf8PathBuf,
     /// Whether colours are wanted on standard output.
     pub(super) color: bool,
+    /// What the engines of this process share.
+    pub(super) shared: Shared,
+}
+
+/// What is one for a whole process, however many runs it makes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shared {
+    /// The account at Vercel.
+    pub(super) vercel: Arc<OnceLock<Arc<vercel::Account>>>,
 }
 
 impl Context {
@@ -52,6 +63,7 @@ impl Context {
             color: !plain && std::io::stdout().is_terminal(),
             environment,
             inputs: Vec::new(),
+            shared: Shared::default(),
             current_dir,
             temp_dir,
             program,

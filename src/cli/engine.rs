@@ -5,19 +5,51 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use camino::Utf8PathBuf;
 
-use super::Failure;
 use super::context::Context;
+use super::{Failure, vercel};
 use crate::config::SandboxConfig;
 use crate::model::Whereabouts;
 use crate::runner::Job;
 use crate::sandbox::local::{self, LocalBackend, LocalOptions, LocalReaper};
-use crate::sandbox::{Backend, Capacity, Reaper};
+use crate::sandbox::{self, Backend, Capacity, Reaper};
 
 /// What the engine can take at once, as far as that is known before it is spoken to.
 pub(super) fn capacity(config: &SandboxConfig) -> Option<Capacity> {
     match config {
         SandboxConfig::Local(local) => Some(local::capacity_here(local)),
-        SandboxConfig::Docker(_) | SandboxConfig::Vercel(_) | SandboxConfig::Command(_) => None,
+        SandboxConfig::Vercel(config) => Some(sandbox::vercel::capacity(config)),
+        SandboxConfig::Docker(_) | SandboxConfig::Command(_) => None,
+    }
+}
+
+/// The variables that the engine needs of this process's environment and that are not there.
+pub(super) fn missing(config: &SandboxConfig, context: &Context) -> Vec<String> {
+    match config {
+        SandboxConfig::Vercel(config) => vercel::missing(config, context),
+        SandboxConfig::Local(_) | SandboxConfig::Docker(_) | SandboxConfig::Command(_) => Vec::new(),
+    }
+}
+
+/// Says which are not there, before anything is planned.
+pub(super) fn check(config: &SandboxConfig, context: &Context) -> Result<(), Failure> {
+    let missing = missing(config, context);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let missing: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
+    Err(anyhow!(
+        "missing in the environment: {} (`sandbox.kind: {}`)\nset it; nothing is planned without it",
+        missing.join(", "),
+        config.kind()
+    )
+    .into())
+}
+
+/// What the engine uses that must not be seen in anything that is kept.
+pub(super) fn hidden(config: &SandboxConfig, context: &Context) -> Vec<String> {
+    match config {
+        SandboxConfig::Vercel(config) => vercel::hidden(config, context),
+        SandboxConfig::Local(_) | SandboxConfig::Docker(_) | SandboxConfig::Command(_) => Vec::new(),
     }
 }
 
@@ -40,15 +72,17 @@ pub(super) fn backend(
             };
             Ok(Arc::new(LocalBackend::new(local, options, &job.workspace.root)?))
         }
-        SandboxConfig::Docker(_) | SandboxConfig::Vercel(_) | SandboxConfig::Command(_) => {
+        SandboxConfig::Vercel(config) => Ok(Arc::new(vercel::backend(config, job, context)?)),
+        SandboxConfig::Docker(_) | SandboxConfig::Command(_) => {
             Err(anyhow!("`sandbox.kind: {}` is not built in yet", config.kind()).into())
         }
     }
 }
 
 /// What deletes the sandboxes of a run that is over.
-pub(super) fn reaper(whereabouts: &Whereabouts, _context: &Context) -> Result<Box<dyn Reaper>, Failure> {
+pub(super) fn reaper(whereabouts: &Whereabouts, context: &Context) -> Result<Box<dyn Reaper>, Failure> {
     match whereabouts {
         Whereabouts::Local { temporary } => Ok(Box::new(LocalReaper::new(temporary))),
+        Whereabouts::Vercel { .. } => Ok(Box::new(vercel::reaper(whereabouts, context)?)),
     }
 }

@@ -5,7 +5,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 
 use super::context::Context;
-use super::{Failure, tell};
+use super::{Failure, engine, tell};
 use crate::catalog;
 use crate::config::{Config, SecretConfig};
 use crate::model::RunPlan;
@@ -35,6 +35,11 @@ impl Means {
                 secrets
                     .iter()
                     .map(|(_, value)| value.as_str())
+                    .chain(
+                        engine::hidden(&config.sandbox, context)
+                            .iter()
+                            .map(String::as_str),
+                    )
                     .chain(hidden.iter().copied()),
             ),
             secrets,

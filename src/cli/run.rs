@@ -14,7 +14,7 @@ use super::output::Output;
 use super::progress::Progress;
 use super::recorder::{Audience, Show};
 use super::sources::Suite;
-use super::{Failure, conclude, json, print, tell};
+use super::{Failure, conclude, engine, json, print, tell};
 use crate::config::settings;
 use crate::model::{ExitCode, with_causes};
 use crate::report;
@@ -33,6 +33,7 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
             .map(|source| (settings::HISTORY, Some(source.as_str()))),
     );
     let suite = Suite::read(&arguments.selection, &more, context)?;
+    engine::check(&suite.config.sandbox, context)?;
     let plan = suite.plan(&arguments.selection)?;
     let started_at = context::now();
     let config = &suite.config;

@@ -28,7 +28,8 @@ pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<C
     let max_concurrency =
         pick(given, &settings::MAX_CONCURRENCY, file.max_concurrency)?.map(|most| most.0 as usize);
     let policy = policy(&file, given)?.unwrap_or_default();
-    let sandbox = sandbox::settle(sandbox, given.find(&settings::SANDBOX))?;
+    let mut sandbox = sandbox::settle(sandbox, given.find(&settings::SANDBOX))?;
+    sandbox::settle_vercel(&mut sandbox, given)?;
     let confirm = pick(given, &settings::CONFIRM, file.confirm)?.map_or(0, |confirm: Confirm| confirm.0);
     let history = history(Some(&file), given)?;
     let baseline = baseline(Some(&file), given)?;
@@ -52,7 +53,6 @@ pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<C
         file: &file,
         mode: &mode,
         origin,
-        given,
     })?;
     Ok(Config {
         suite,

@@ -3,6 +3,7 @@
 
 mod api;
 mod archive;
+mod checkout;
 mod client;
 mod create;
 mod error;
@@ -27,8 +28,8 @@ use super::limit::{Admission, Creations, Rates, Throttles, Turn};
 use super::{
     Admitted, Backend, Capacity, Ledger, Limit, Reaper, Sandbox, SandboxError, SandboxSpec, Setup, Warm,
 };
-use crate::config::{VercelConfig, VercelFiles};
-use crate::model::Whereabouts;
+use crate::config::{VercelConfig, VercelFiles, VercelLimits};
+use crate::model::{LeftSandbox, Whereabouts};
 use archive::Archives;
 use client::Client;
 pub use client::Credentials;
@@ -44,17 +45,57 @@ use warm::WarmStart;
 /// Sandboxes that may be starting at once.
 const STARTING: usize = 64;
 
-/// What the engine needs of the process it runs in.
-#[derive(Clone, Debug)]
-pub struct VercelOptions {
-    /// Who asks.
-    pub credentials: Credentials,
-    /// This repository, where sandboxes fetch their files themselves.
-    pub repository: Option<Repository>,
-    /// Now.
-    pub now: Timestamp,
-    /// Where chance starts.
-    pub seed: u64,
+/// Who asks, and what is left of what may be asked: one for all engines of a process that use the same project.
+#[derive(Debug)]
+pub struct Account {
+    client: Arc<Client>,
+    creations: Creations,
+    reaper: VercelReaper,
+}
+
+impl Account {
+    /// An account's project. Nothing is asked yet; chance starts from `seed`.
+    ///
+    /// # Errors
+    /// An address that no token may be sent to, credentials that cannot be sent.
+    pub fn new(
+        base_url: &str,
+        limits: VercelLimits,
+        credentials: &Credentials,
+        seed: u64,
+    ) -> Result<Self, VercelError> {
+        let client = Client::new(base_url, credentials, limits.requests_per_minute, seed)?;
+        let client = Arc::new(client);
+        let [start, ramp, most] = limits.vcpus_per_minute;
+        Ok(Self {
+            creations: Creations::new(Throttles {
+                running: limits.concurrent,
+                rates: Rates { start, ramp, most },
+                seed,
+            }),
+            reaper: VercelReaper::new(
+                Arc::clone(&client),
+                limits.deletes_per_second,
+                Whereabouts::Vercel {
+                    base_url: base_url.to_owned(),
+                    team_id: credentials.team_id.clone(),
+                    project_id: credentials.project_id.clone(),
+                },
+            ),
+            client,
+        })
+    }
+}
+
+#[async_trait]
+impl Reaper for Account {
+    fn whereabouts(&self) -> Whereabouts {
+        self.reaper.whereabouts()
+    }
+
+    async fn reap(&self, run_id: &str, left: &[LeftSandbox]) -> Result<(), SandboxError> {
+        self.reaper.reap(run_id, left).await
+    }
 }
 
 /// Sandboxes of one project of Vercel.
@@ -65,10 +106,8 @@ pub struct VercelBackend(Arc<Engine>);
 #[derive(Debug)]
 struct Engine {
     config: VercelConfig,
-    client: Arc<Client>,
+    account: Arc<Account>,
     repository: Option<Repository>,
-    creations: Creations,
-    reaper: VercelReaper,
     archives: Archives,
     warm: WarmStart,
     /// The turns of sandboxes that are about to be started, by name.
@@ -78,43 +117,23 @@ struct Engine {
 }
 
 impl VercelBackend {
-    /// An engine for one account. It has to be made inside a tokio runtime; nothing is asked yet.
-    ///
-    /// # Errors
-    /// An address that no token may be sent to, credentials that cannot be sent.
-    pub fn new(config: &VercelConfig, options: VercelOptions) -> Result<Self, VercelError> {
-        let limits = config.limits;
-        let client = Arc::new(Client::new(
-            &config.base_url,
-            &options.credentials,
-            limits.requests_per_minute,
-            options.seed,
-        )?);
-        let [start, ramp, most] = limits.vcpus_per_minute;
-        Ok(Self(Arc::new(Engine {
-            creations: Creations::new(Throttles {
-                running: limits.concurrent,
-                rates: Rates { start, ramp, most },
-                seed: options.seed,
-            }),
-            reaper: VercelReaper::new(
-                Arc::clone(&client),
-                limits.deletes_per_second,
-                Whereabouts::Vercel {
-                    base_url: config.base_url.clone(),
-                    team_id: options.credentials.team_id,
-                    project_id: options.credentials.project_id,
-                },
-            ),
-            client,
+    /// An engine of an account. With a repository, sandboxes fetch their files themselves; the time is `now`.
+    pub fn new(
+        config: &VercelConfig,
+        account: Arc<Account>,
+        repository: Option<Repository>,
+        now: Timestamp,
+    ) -> Self {
+        Self(Arc::new(Engine {
             config: config.clone(),
-            repository: options.repository,
+            account,
+            repository,
             archives: Archives::default(),
             warm: WarmStart::default(),
             turns: Mutex::default(),
-            now: options.now,
+            now,
             begun: Instant::now(),
-        })))
+        }))
     }
 }
 
@@ -130,24 +149,6 @@ pub fn capacity(config: &VercelConfig) -> Capacity {
     }
 }
 
-/// What deletes the sandboxes of a run that another process has made.
-///
-/// # Errors
-/// An address that no token may be sent to, credentials that cannot be sent.
-pub fn reaper(base_url: &str, credentials: &Credentials, project_id: &str) -> Result<impl Reaper, VercelError> {
-    let limits = crate::config::VercelLimits::default();
-    let client = Client::new(base_url, credentials, limits.requests_per_minute, 0)?;
-    Ok(VercelReaper::new(
-        Arc::new(client),
-        limits.deletes_per_second,
-        Whereabouts::Vercel {
-            base_url: base_url.to_owned(),
-            team_id: credentials.team_id.clone(),
-            project_id: project_id.to_owned(),
-        },
-    ))
-}
-
 #[async_trait]
 impl Backend for VercelBackend {
     fn capacity(&self) -> Capacity {
@@ -161,7 +162,10 @@ impl Backend for VercelBackend {
         _output: &mpsc::Sender<Vec<u8>>,
     ) -> Result<Warm, SandboxError> {
         let engine = &self.0;
-        let found = engine.find_snapshot(setup).await.map_err(VercelError::in_creation)?;
+        let found = engine
+            .find_snapshot(setup)
+            .await
+            .map_err(VercelError::in_creation)?;
         Ok(match found {
             None => Warm::Cold(None),
             Some(Ok(id)) => {
@@ -176,25 +180,34 @@ impl Backend for VercelBackend {
     }
 
     async fn admit(&self, spec: &SandboxSpec) -> Admitted {
-        let turn = self.0.creations.admit(self.0.config.vcpus).await;
+        let turn = self.0.account.creations.admit(self.0.config.vcpus).await;
         self.0.turns().insert(spec.name.clone(), turn);
         let (engine, name) = (Arc::clone(&self.0), spec.name.clone());
         Admitted::until_dropped(move || drop(engine.turns().remove(&name)))
     }
 
-    async fn start(&self, spec: &SandboxSpec, _ledger: &dyn Ledger) -> Result<Box<dyn Sandbox>, SandboxError> {
+    async fn start(
+        &self,
+        spec: &SandboxSpec,
+        _ledger: &dyn Ledger,
+    ) -> Result<Box<dyn Sandbox>, SandboxError> {
         let engine = &self.0;
         let turn = engine.turns().remove(&spec.name);
         let (place, turn) = match turn {
             Some(turn) => turn,
-            None => engine.creations.admit(engine.config.vcpus).await,
+            None => engine.account.creations.admit(engine.config.vcpus).await,
         };
         let started = engine.start(spec, turn).await.map_err(VercelError::in_creation)?;
-        Ok(Box::new(Machine::new(Arc::clone(engine), spec.name.clone(), started, place)))
+        Ok(Box::new(Machine::new(
+            Arc::clone(engine),
+            spec.name.clone(),
+            started,
+            place,
+        )))
     }
 
     fn reaper(&self) -> &dyn Reaper {
-        &self.0.reaper
+        &self.0.account.reaper
     }
 }
 
@@ -224,9 +237,12 @@ impl Engine {
                         return Err(error);
                     }
                     let why = format!("snapshot `{id}` cannot be used: {}", error.problem);
-                    let turn = self.creations.again(self.config.vcpus).await;
+                    let turn = self.account.creations.again(self.config.vcpus).await;
                     let session = self.create(spec, &self.cold_origin(), turn).await?;
-                    return Ok(Started { session, snapshot: Err(Some(why)) });
+                    return Ok(Started {
+                        session,
+                        snapshot: Err(Some(why)),
+                    });
                 }
             },
         };
@@ -234,13 +250,18 @@ impl Engine {
         Ok(Started { session, snapshot })
     }
 
-    async fn create(&self, spec: &SandboxSpec, origin: &Origin<'_>, turn: Turn) -> Result<Session, VercelError> {
+    async fn create(
+        &self,
+        spec: &SandboxSpec,
+        origin: &Origin<'_>,
+        turn: Turn,
+    ) -> Result<Session, VercelError> {
         let config = &self.config;
-        let body = body(&self.client.project_id, config, spec, origin);
+        let body = body(&self.account.client.project_id, config, spec, origin);
         let version = version(config, origin);
         let created = create(
-            &self.client,
-            &self.creations,
+            &self.account.client,
+            &self.account.creations,
             config.vcpus,
             version,
             &spec.name,
@@ -249,7 +270,9 @@ impl Engine {
         )
         .await?;
         let session = Session::of(&created.session);
-        session.wait_running(&self.client, created.session.status).await?;
+        session
+            .wait_running(&self.account.client, created.session.status)
+            .await?;
         Ok(session)
     }
 

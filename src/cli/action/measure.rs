@@ -21,7 +21,7 @@ use crate::cli::execution::{Done, Execution, LOST};
 use crate::cli::job::{self, Means};
 use crate::cli::output::Output;
 use crate::cli::sources::Suite;
-use crate::cli::{Failure, REPORT_FILE, conclude};
+use crate::cli::{Failure, REPORT_FILE, conclude, engine};
 use crate::config::CommentMode;
 use crate::github::comment::{State, Target};
 use crate::github::event::Invocation;
@@ -40,13 +40,16 @@ pub(super) fn measure(
     subject::refuse_dangerous(invocation, inputs.accepts_untrusted)?;
     let selection = selection(inputs, invocation, step);
     let suite = Suite::read(&selection, &[], context)?;
-    let missing = job::missing_secrets(&suite.config, context);
+    let mut missing = job::missing_secrets(&suite.config, context);
+    let needed = engine::missing(&suite.config.sandbox, context);
+    missing.extend(needed.iter().map(|name| format!("`{name}`")));
     if let Some(why) = subject::withheld(invocation, &missing) {
         step.annotate(Loudness::Notice, "evals skipped", &why);
         step.outputs(&[("conclusion", "skipped".to_owned())]);
         step.summarize(|_| format!("### Evals: skipped\n{why}\n"));
         return Ok(ExitCode::Success);
     }
+    engine::check(&suite.config.sandbox, context)?;
     let plan = suite.plan(&selection)?;
     let measurement = Measurement {
         skipped: selection.is_skipped(&plan),

@@ -5,7 +5,6 @@ use crate::config::error::{ConfigError, Origin};
 use crate::config::file::File;
 use crate::config::file::attempt::ResultFormat;
 use crate::config::problem::KeyPath;
-use crate::config::settings::{self, Given, Setting};
 use crate::model::Strategy;
 
 /// What was asked for.
@@ -13,14 +12,11 @@ pub(super) struct Asked<'a> {
     pub(super) file: &'a File,
     pub(super) mode: &'a Mode<'a>,
     pub(super) origin: Origin<'a>,
-    pub(super) given: &'a Given,
 }
 
 /// Refuses the first thing that is not built in yet.
 pub(super) fn refuse(asked: &Asked<'_>) -> Result<(), ConfigError> {
-    let Asked {
-        file, origin, given, ..
-    } = asked;
+    let Asked { file, origin, .. } = asked;
     let key = |dotted: &str, value: Option<&str>| Err(origin.not_built_in(&KeyPath::of(dotted), value));
 
     if asked.mode.strategy == Strategy::Adaptive {
@@ -28,9 +24,6 @@ pub(super) fn refuse(asked: &Asked<'_>) -> Result<(), ConfigError> {
             Some(found) => Err(found.not_built_in()),
             None => key("strategy", Some("adaptive")),
         };
-    }
-    for setting in [&settings::SNAPSHOT_ID, &settings::REVISION] {
-        refuse_given(given, setting)?;
     }
     if let Some(format) = file.attempt.format
         && let Some(name) = format_to_come(format)
@@ -62,10 +55,4 @@ fn format_to_come(format: ResultFormat) -> Option<&'static str> {
         ResultFormat::Jsonl => Some("jsonl"),
         ResultFormat::Json => Some("json"),
     }
-}
-
-fn refuse_given(given: &Given, setting: &Setting) -> Result<(), ConfigError> {
-    given
-        .find(setting)
-        .map_or(Ok(()), |found| Err(found.not_built_in()))
 }

@@ -56,6 +56,8 @@ impl Status {
 /// What creation, and a question by name, are answered with.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Created {
+    #[serde(default)]
+    pub(super) sandbox: Option<Sandbox>,
     pub(super) session: Session,
 }
 
@@ -178,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_session_of_a_future_version_is_still_understood() {
-        let text = r#"{"sandbox":{},"session":{"id":"s","status":"hibernating","newKey":[1]},"routes":[]}"#;
+        let text = r#"{"sandbox":null,"session":{"id":"s","status":"hibernating","newKey":[1]},"routes":[]}"#;
         let created: Created = serde_json::from_str(text).unwrap();
         assert_eq!(created.session.status, Status::Unknown);
         assert_eq!(created.session.cwd, None);

@@ -34,6 +34,23 @@ impl Archives {
     }
 }
 
+/// Where [`list`] puts its file, below the root.
+pub(super) const LIST: &str = "tmp/evalwave-uploaded";
+
+/// An archive of one file, which holds the paths of a workspace's files, each ended by a zero.
+pub(super) fn list(workspace: &Workspace, directory: &str) -> io::Result<Bytes> {
+    let mut paths = Vec::new();
+    for file in &workspace.files {
+        paths.extend(format!("{directory}/{file}\0").into_bytes());
+    }
+    let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    let mut header = tar::Header::new_gnu();
+    header.set_size(paths.len() as u64);
+    header.set_mode(0o644);
+    tar.append_data(&mut header, LIST, &paths[..])?;
+    Ok(Bytes::from(tar.into_inner()?.finish()?))
+}
+
 fn pack(workspace: &Workspace, directory: &str) -> io::Result<Bytes> {
     let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     tar.follow_symlinks(false);
@@ -54,7 +71,11 @@ fn pack(workspace: &Workspace, directory: &str) -> io::Result<Bytes> {
             let size = metadata.len();
             header.set_size(size);
             let file = io::Read::take(fs_err::File::open(&path)?, size);
-            tar.append_data(&mut header, &name, io::Read::take(io::Read::chain(file, io::repeat(0)), size))?;
+            tar.append_data(
+                &mut header,
+                &name,
+                io::Read::take(io::Read::chain(file, io::repeat(0)), size),
+            )?;
         }
     }
     let mut compressed = tar.into_inner()?;
@@ -79,8 +100,15 @@ mod tests {
         fs_err::write(root.join("bin/run"), "#!/bin/sh\n").unwrap();
         #[cfg(unix)]
         std::os::unix::fs::symlink("bin/run", root.join("link")).unwrap();
-        let files = if cfg!(unix) { &["bin/run", "link"][..] } else { &["bin/run"] };
-        let workspace = Workspace { root, files: files.iter().map(Utf8PathBuf::from).collect() };
+        let files = if cfg!(unix) {
+            &["bin/run", "link"][..]
+        } else {
+            &["bin/run"]
+        };
+        let workspace = Workspace {
+            root,
+            files: files.iter().map(Utf8PathBuf::from).collect(),
+        };
         let archives = Archives::default();
         let bytes = archives.of(&workspace, "/vercel/sandbox").await.unwrap();
         let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(&bytes[..]));
@@ -90,10 +118,16 @@ mod tests {
             let path = entry.path().unwrap().to_string_lossy().into_owned();
             let mut text = String::new();
             entry.read_to_string(&mut text).unwrap();
-            let link = entry.link_name().unwrap().map(|link| link.to_string_lossy().into_owned());
+            let link = entry
+                .link_name()
+                .unwrap()
+                .map(|link| link.to_string_lossy().into_owned());
             seen.push((path, link.unwrap_or(text)));
         }
-        assert_eq!(seen[0], ("vercel/sandbox/bin/run".to_owned(), "#!/bin/sh\n".to_owned()));
+        assert_eq!(
+            seen[0],
+            ("vercel/sandbox/bin/run".to_owned(), "#!/bin/sh\n".to_owned())
+        );
         if cfg!(unix) {
             assert_eq!(seen[1], ("vercel/sandbox/link".to_owned(), "bin/run".to_owned()));
         }

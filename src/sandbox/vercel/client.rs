@@ -46,8 +46,13 @@ pub struct Credentials {
 
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { team_id, project_id, .. } = self;
-        write!(f, "Credentials {{ token: ***, team_id: {team_id:?}, project_id: {project_id:?} }}")
+        let Self {
+            team_id, project_id, ..
+        } = self;
+        write!(
+            f,
+            "Credentials {{ token: ***, team_id: {team_id:?}, project_id: {project_id:?} }}"
+        )
     }
 }
 
@@ -84,7 +89,10 @@ pub(super) enum Payload<'a> {
     Nothing,
     Json(&'a Value),
     /// A compressed archive, unpacked below this directory.
-    Archive { bytes: Bytes, below: &'a str },
+    Archive {
+        bytes: Bytes,
+        below: &'a str,
+    },
 }
 
 impl<'a> Ask<'a> {
@@ -195,35 +203,29 @@ impl Client {
 
     /// Asks for a document.
     pub(super) async fn ask<T: DeserializeOwned>(&self, ask: &Ask<'_>) -> Result<T, VercelError> {
-        self.tried(ask, async || {
+        let mut tries = Tries::of(self, ask);
+        loop {
             let answered = async {
                 let response = self.send(ask).await?;
                 let body = document(ask, response).await?;
                 serde_json::from_slice(&body).map_err(|error| ask.failed(Problem::Shape(error)))
             };
-            within(ask, answered).await
-        })
-        .await
+            match within(ask, answered).await {
+                Err(error) => tries.after(error).await?,
+                answer => return answer,
+            }
+        }
     }
 
     /// Asks for something that comes bit by bit; the answer has begun, and is no refusal.
     pub(super) async fn open(&self, ask: &Ask<'_>) -> Result<Response, VercelError> {
-        self.tried(ask, async || within(ask, self.send(ask)).await).await
-    }
-
-    /// Makes a request as often as it may be made.
-    pub(super) async fn tried<T>(
-        &self,
-        ask: &Ask<'_>,
-        mut once: impl AsyncFnMut() -> Result<T, VercelError>,
-    ) -> Result<T, VercelError> {
-        for tried in 1..ask.tries {
-            match once().await {
-                Err(error) if error.again() != Again::Never => self.wait(error.again(), tried).await,
-                done => return done,
+        let mut tries = Tries::of(self, ask);
+        loop {
+            match within(ask, self.send(ask)).await {
+                Err(error) => tries.after(error).await?,
+                answer => return answer,
             }
         }
-        once().await
     }
 
     /// Waits as long as is right before the try after this one, counted from 1.
@@ -292,6 +294,46 @@ impl Client {
     }
 }
 
+/// How often a request has been made that may be made again.
+pub(super) struct Tries<'a> {
+    client: &'a Client,
+    most: u32,
+    made: u32,
+}
+
+impl<'a> Tries<'a> {
+    pub(super) fn of(client: &'a Client, ask: &Ask<'_>) -> Self {
+        Self {
+            client,
+            most: ask.tries,
+            made: 0,
+        }
+    }
+
+    /// Allows the next try without a wait.
+    ///
+    /// # Errors
+    /// This one, where there is to be none.
+    pub(super) fn at_once(&mut self, error: VercelError) -> Result<(), VercelError> {
+        self.made += 1;
+        if self.made >= self.most || error.again() == Again::Never {
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Waits before the next try.
+    ///
+    /// # Errors
+    /// This one, where there is to be none.
+    pub(super) async fn after(&mut self, error: VercelError) -> Result<(), VercelError> {
+        let again = error.again();
+        self.at_once(error)?;
+        self.client.wait(again, self.made).await;
+        Ok(())
+    }
+}
+
 /// Waits for an answer, as long as it may take.
 async fn within<T>(
     ask: &Ask<'_>,
@@ -342,6 +384,8 @@ fn said(body: &[u8]) -> (Option<String>, Option<String>) {
         let line: String = text?.lines().next()?.chars().take(300).collect();
         Some(line).filter(|line| !line.is_empty())
     };
-    let said = serde_json::from_slice::<Refused>(body).ok().and_then(|refused| refused.error);
+    let said = serde_json::from_slice::<Refused>(body)
+        .ok()
+        .and_then(|refused| refused.error);
     said.map_or((None, None), |said| (line(said.code), line(said.message)))
 }

@@ -49,12 +49,21 @@ pub struct Repository {
 impl std::fmt::Debug for Repository {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let login = self.login.as_ref().map(|_| "***");
-        write!(f, "Repository {{ {} at {}, login: {login:?} }}", self.url, self.revision)
+        write!(
+            f,
+            "Repository {{ {} at {}, login: {login:?} }}",
+            self.url, self.revision
+        )
     }
 }
 
 /// The body of the request.
-pub(super) fn body(project_id: &str, config: &VercelConfig, spec: &SandboxSpec, origin: &Origin<'_>) -> Value {
+pub(super) fn body(
+    project_id: &str,
+    config: &VercelConfig,
+    spec: &SandboxSpec,
+    origin: &Origin<'_>,
+) -> Value {
     let mut body = Map::new();
     body.insert("projectId".to_owned(), json!(project_id));
     body.insert("ports".to_owned(), json!([]));
@@ -74,7 +83,10 @@ pub(super) fn body(project_id: &str, config: &VercelConfig, spec: &SandboxSpec, 
             body.insert("source".to_owned(), source);
         }
         Origin::Snapshot(id) => {
-            body.insert("source".to_owned(), json!({ "type": "snapshot", "snapshotId": id }));
+            body.insert(
+                "source".to_owned(),
+                json!({ "type": "snapshot", "snapshotId": id }),
+            );
         }
     }
     let timeout = config.timeout.unwrap_or(spec.limit).min(LONGEST);
@@ -215,6 +227,7 @@ mod tests {
             vcpus: 4,
             base: VercelBase::Runtime("node24".to_owned()),
             source: VercelFiles::Repository,
+            revision: None,
             submodules: false,
             timeout: Some(Duration::from_secs(600)),
             snapshot_id: None,
@@ -266,7 +279,10 @@ mod tests {
         };
         let body = body("p", &config, &spec(), &Origin::Snapshot("snap_1"));
         assert_eq!(body.get("runtime"), None);
-        assert_eq!(body["source"], json!({ "type": "snapshot", "snapshotId": "snap_1" }));
+        assert_eq!(
+            body["source"],
+            json!({ "type": "snapshot", "snapshotId": "snap_1" })
+        );
         assert_eq!(body["persistent"], json!(false));
         assert_eq!(body["timeout"], json!(1_800_000));
         assert_eq!(body["networkPolicy"], json!({ "mode": "deny-all" }));

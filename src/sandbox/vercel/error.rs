@@ -142,7 +142,9 @@ impl VercelError {
     pub(super) fn again(&self) -> Again {
         match &self.problem {
             Problem::Refused(refusal) => refusal.again(),
-            Problem::Unreachable(_) | Problem::Late(_) | Problem::BrokeOff(_) | Problem::Shape(_) => Again::Soon,
+            Problem::Unreachable(_) | Problem::Late(_) | Problem::BrokeOff(_) | Problem::Shape(_) => {
+                Again::Soon
+            }
             _ => Again::Never,
         }
     }

@@ -61,7 +61,7 @@ impl Machine {
         let Some((ours, theirs)) = self.abandoned.clone() else {
             return Ok(());
         };
-        let client = &self.engine.client;
+        let client = &self.engine.account.client;
         if let Some(theirs) = theirs {
             // It may have ended meanwhile; what is left of it is found by its mark.
             let _ = self.session.kill(client, &theirs).await;
@@ -75,7 +75,7 @@ impl Machine {
     }
 
     async fn script(&self, what: &str, script: &Script) -> Result<Printed, SandboxError> {
-        let client = &self.engine.client;
+        let client = &self.engine.account.client;
         let printed = self.session.script(client, what, script, &[], false).await;
         printed.map_err(VercelError::in_sandbox)
     }
@@ -83,10 +83,7 @@ impl Machine {
     /// Whether a command was really started: what a script of ours ends with, a command may end with too.
     async fn has_run(&self, id: &str) -> Result<bool, SandboxError> {
         let path = format!("{}/{id}/ran", script::DIRECTORY);
-        let found = self
-            .session
-            .read(&self.engine.client, &path, async |_| Ok(()))
-            .await;
+        let found = self.session.read(&self.engine.account.client, &path).await;
         Ok(found.map_err(VercelError::in_sandbox)?.is_some())
     }
 }
@@ -125,7 +122,10 @@ impl Sandbox for Machine {
                 return Ok(());
             };
             let what = "check the revision out in the sandbox";
-            let printed = self.session.script(&engine.client, what, &script, &env, false).await;
+            let printed = self
+                .session
+                .script(&engine.account.client, what, &script, &env, false)
+                .await;
             let printed = printed.map_err(VercelError::in_sandbox)?;
             return match printed.code {
                 0 => Ok(()),
@@ -136,7 +136,7 @@ impl Sandbox for Machine {
             return Ok(());
         }
         let archive = engine.archives.of(workspace, &self.session.cwd).await?;
-        let written = self.session.write(&engine.client, archive, "/").await;
+        let written = self.session.write(&engine.account.client, archive, "/").await;
         written.map_err(VercelError::in_sandbox)
     }
 
@@ -154,17 +154,22 @@ impl Sandbox for Machine {
             return Ok(());
         }
         self.settle().await?;
-        let failed = |why: String| SandboxError::new(format!("cannot delete `{pattern}` from the sandbox: {why}"));
+        let failed =
+            |why: String| SandboxError::new(format!("cannot delete `{pattern}` from the sandbox: {why}"));
         let glob = path_glob(relative.as_str()).map_err(|error| failed(error.to_string()))?;
         let glob = glob.compile_matcher();
-        let listed = self.script("list the sandbox's files", &Script::list(&fixed)).await?;
+        let listed = self
+            .script("list the sandbox's files", &Script::list(&fixed))
+            .await?;
         match listed.code {
             0 => {}
             script::ABSENT => return Ok(()),
             _ => return Err(failed(listed.why())),
         }
         let paths = listed.decoded(0).map_err(|error| failed(error.to_string()))?;
-        let paths = paths.split(|byte| *byte == 0).filter_map(|path| std::str::from_utf8(path).ok());
+        let paths = paths
+            .split(|byte| *byte == 0)
+            .filter_map(|path| std::str::from_utf8(path).ok());
         for path in paths {
             // A path that is not plain was not printed by our script.
             if let Ok(path) = inside(path)
@@ -176,7 +181,11 @@ impl Sandbox for Machine {
         Ok(())
     }
 
-    async fn exec(&mut self, command: &Command, output: &mpsc::Sender<Vec<u8>>) -> Result<Exit, SandboxError> {
+    async fn exec(
+        &mut self,
+        command: &Command,
+        output: &mpsc::Sender<Vec<u8>>,
+    ) -> Result<Exit, SandboxError> {
         self.settle().await?;
         self.commands += 1;
         let id = format!("{}-{}", self.name, self.commands);
@@ -193,7 +202,7 @@ impl Sandbox for Machine {
         // Whoever drops this leaves a command behind, whether its start was answered or not.
         let abandoned = self.abandoned.insert((id.clone(), None));
         let started = |theirs: &str| abandoned.1 = Some(theirs.to_owned());
-        let client = &self.engine.client;
+        let client = &self.engine.account.client;
         let code = match command.keeps_daemons {
             true => self.session.run_attached(client, &start, output, started).await,
             false => self.session.run(client, &start, output, started).await,
@@ -223,7 +232,8 @@ impl Sandbox for Machine {
     ) -> Result<Option<()>, SandboxError> {
         let relative = inside(from.as_str())?;
         self.settle().await?;
-        let failed = |why: String| SandboxError::new(format!("cannot bring `{from}` out of the sandbox: {why}"));
+        let failed =
+            |why: String| SandboxError::new(format!("cannot bring `{from}` out of the sandbox: {why}"));
         let packing = Script::pack(&relative, &self.to_remove);
         let packed = self.script("pack files of the sandbox", &packing).await?;
         match packed.code {
@@ -233,7 +243,11 @@ impl Sandbox for Machine {
             _ => return Err(failed(packed.why())),
         }
         self.to_remove.clear();
-        let size = packed.stdout.lines().next().and_then(|line| line.trim().parse::<u64>().ok());
+        let size = packed
+            .stdout
+            .lines()
+            .next()
+            .and_then(|line| line.trim().parse::<u64>().ok());
         let size = size.ok_or_else(|| failed("the archive's size is not known".to_owned()))?;
         let mut unpacked = Unpacked::new(into);
         if size <= script::INLINE {
@@ -241,17 +255,22 @@ impl Sandbox for Machine {
             if bytes.len() as u64 != size {
                 return Err(failed("the archive is not whole".to_owned()));
             }
-            unpacked.take(&bytes).await.map_err(|error| not_stored(from, error))?;
+            unpacked
+                .take(&bytes)
+                .await
+                .map_err(|error| not_stored(from, error))?;
         } else {
             let path = format!("{}/packed", script::DIRECTORY);
+            let file = self.session.read(&self.engine.account.client, &path).await;
+            let file = file.map_err(VercelError::in_sandbox)?;
+            let mut file = file.ok_or_else(|| failed("the archive is gone".to_owned()))?;
             let mut seen = 0;
-            let read = self.session.read(&self.engine.client, &path, async |bytes| {
+            while let Some(bytes) = file.next().await.map_err(VercelError::in_sandbox)? {
                 seen += bytes.len() as u64;
-                unpacked.take(bytes).await
-            });
-            match read.await.map_err(VercelError::in_sandbox)? {
-                None => return Err(failed("the archive is gone".to_owned())),
-                Some(stored) => stored.map_err(|error| not_stored(from, error))?,
+                unpacked
+                    .take(&bytes)
+                    .await
+                    .map_err(|error| not_stored(from, error))?;
             }
             if seen != size {
                 return Err(failed("the archive is not whole".to_owned()));
@@ -262,7 +281,12 @@ impl Sandbox for Machine {
     }
 
     async fn stop(self: Box<Self>) -> Result<(), SandboxError> {
-        let deleted = self.engine.reaper.delete(&self.name, Some(&self.session)).await;
+        let deleted = self
+            .engine
+            .account
+            .reaper
+            .delete(&self.name, Some(&self.session))
+            .await;
         deleted.map_err(|error| SandboxError {
             class: Some(ErrorClass::SandboxLost),
             message: error.to_string(),

@@ -11,9 +11,9 @@ use reqwest::Method;
 use serde_json::Value;
 
 use super::api::{Cursor, Sandboxes};
-use super::client::{Ask, Client};
+use super::client::{Ask, Client, Tries};
 use super::create::{RUN_TAG, tag};
-use super::error::VercelError;
+use super::error::{Again, VercelError};
 use super::session::Session;
 use crate::model::{LeftSandbox, Whereabouts};
 use crate::sandbox::limit::{Bucket, Control};
@@ -27,6 +27,9 @@ const MOST_PAGES: usize = 1_000;
 
 /// Deletions under way at once.
 const AT_ONCE: usize = 32;
+
+/// No answer keeps deletions waiting for longer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// A machine whose turn to be deleted is later than this is stopped before.
 const SOON: Duration = Duration::from_secs(2);
@@ -61,16 +64,23 @@ impl VercelReaper {
             ..Ask::get("delete the sandbox", vec!["v2", "sandboxes", name])
                 .query(vec![("projectId", &self.client.project_id)])
         };
-        let deleted = self
-            .client
-            .tried(&ask, async || {
-                self.deletes.turn().await;
-                self.client.ask::<Value>(&ask.clone().once()).await
-            })
-            .await;
-        match deleted {
-            Err(error) if !error.is_gone() => Err(error),
-            _ => Ok(()),
+        let once = ask.clone().once();
+        let mut tries = Tries::of(&self.client, &ask);
+        loop {
+            self.deletes.turn().await;
+            match self.client.ask::<Value>(&once).await {
+                Err(error) if error.is_gone() => return Ok(()),
+                Err(error) => {
+                    if let Again::Throttled(Some(wait)) = error.again() {
+                        // This limit is the deletions' own: nothing else has to wait for it.
+                        self.deletes.pause(wait.min(LONGEST_PAUSE));
+                        tries.at_once(error)?;
+                    } else {
+                        tries.after(error).await?;
+                    }
+                }
+                Ok(_) => return Ok(()),
+            }
         }
     }
 
@@ -90,7 +100,8 @@ impl VercelReaper {
             let page = self.client.ask::<Sandboxes>(&ask).await?;
             let ours = page.sandboxes.into_iter().filter(|sandbox| {
                 let tags = sandbox.tags.as_ref();
-                tags.and_then(|tags| tags.get(name)).is_some_and(|tag| tag == value)
+                tags.and_then(|tags| tags.get(name))
+                    .is_some_and(|tag| tag == value)
             });
             names.extend(ours.map(|sandbox| sandbox.name));
             match page.pagination.next {

@@ -134,7 +134,11 @@ impl Script {
 
     /// Packs a path of the workspace, after these paths have been deleted.
     pub(super) fn pack(path: &Utf8Path, removed: &[String]) -> Self {
-        let path = if path.as_str().is_empty() { "." } else { path.as_str() };
+        let path = if path.as_str().is_empty() {
+            "."
+        } else {
+            path.as_str()
+        };
         let mut args = counted(removed);
         args.extend([path.to_owned(), INLINE.to_string()]);
         Self::new(&[REMOVE, PACK], args)
@@ -142,7 +146,11 @@ impl Script {
 
     /// Lists what is below a directory of the workspace.
     pub(super) fn list(base: &Utf8Path) -> Self {
-        let base = if base.as_str().is_empty() { "." } else { base.as_str() };
+        let base = if base.as_str().is_empty() {
+            "."
+        } else {
+            base.as_str()
+        };
         Self::new(&[LIST], [base.to_owned()])
     }
 

@@ -6,14 +6,16 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
+use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::api::{Command, Commands, OfCommand, OfSession, Session as Document, Snapshot, OfSnapshot, Status};
-use super::client::{ANSWER, Ask, Client, Payload, unreachable};
+use super::api::{
+    Command, Commands, OfCommand, OfSession, OfSnapshot, Session as Document, Snapshot, Status,
+};
+use super::client::{ANSWER, Ask, Client, Payload, Tries, unreachable};
 use super::error::{Again, Problem, VercelError};
 use super::script::Script;
 use super::stream::{Line, Lines, Next};
@@ -200,7 +202,9 @@ impl Session {
         match self.find(client, id).await? {
             Some(command) if command.exit_code != Some(super::script::STARTED_BEFORE) => {
                 let mut passed = Passed::default();
-                self.follow(client, &command.id, &mut passed, output).await.map(Some)
+                self.follow(client, &command.id, &mut passed, output)
+                    .await
+                    .map(Some)
             }
             _ => Ok(None),
         }
@@ -319,28 +323,13 @@ impl Session {
         let body = body(self, script, env, true, sudo);
         let ask = Ask::post(what, self.path(&["cmd"]), &body);
         let once = ask.clone().once();
-        client
-            .tried(&ask, async || {
-                let response = client.open(&once).await?;
-                let mut lines = Lines::of(&once, response)?;
-                let mut printed = Printed::default();
-                loop {
-                    match lines.next(PATIENCE).await? {
-                        Next::Line(Line::Output { is_stdout: true, data }) => printed.stdout += &data,
-                        Next::Line(Line::Output { data, .. }) => printed.stderr += &data,
-                        Next::Line(Line::Command(command)) => {
-                            if let Some(code) = command.exit_code {
-                                printed.code = code;
-                                return Ok(printed);
-                            }
-                        }
-                        Next::Line(Line::Broken(why)) => return Err(once.failed(Problem::BrokeOff(why))),
-                        Next::End => return Err(once.failed(Problem::BrokeOff("it ended early".to_owned()))),
-                        Next::Silence => return Err(once.failed(Problem::Late(PATIENCE))),
-                    }
-                }
-            })
-            .await
+        let mut tries = Tries::of(client, &ask);
+        loop {
+            match printed(client, &once).await {
+                Err(error) => tries.after(error).await?,
+                printed => return printed,
+            }
+        }
     }
 
     /// Kills a command of the API's.
@@ -351,25 +340,28 @@ impl Session {
     }
 
     /// Unpacks a compressed archive below a directory.
-    pub(super) async fn write(&self, client: &Client, archive: Bytes, below: &str) -> Result<(), VercelError> {
+    pub(super) async fn write(
+        &self,
+        client: &Client,
+        archive: Bytes,
+        below: &str,
+    ) -> Result<(), VercelError> {
         let ask = Ask {
             method: Method::POST,
-            payload: Payload::Archive { bytes: archive, below },
+            payload: Payload::Archive {
+                bytes: archive,
+                below,
+            },
             ..Ask::get("bring the workspace in", self.path(&["fs", "write"])).limit(Some(UPLOAD))
         };
         client.ask::<Value>(&ask).await.map(drop)
     }
 
-    /// A file, bit by bit; `None` where there is none.
-    pub(super) async fn read(
-        &self,
-        client: &Client,
-        path: &str,
-        mut take: impl AsyncFnMut(&[u8]) -> std::io::Result<()>,
-    ) -> Result<Option<std::io::Result<()>>, VercelError> {
+    /// A file; `None` where there is none.
+    pub(super) async fn read(&self, client: &Client, path: &str) -> Result<Option<File>, VercelError> {
         let body = json!({ "path": path });
-        let ask = Ask::post("read a file of the sandbox", self.path(&["fs", "read"]), &body);
-        let mut response = match client.open(&ask).await {
+        let ask = Ask::post(File::WHAT, self.path(&["fs", "read"]), &body);
+        let response = match client.open(&ask).await {
             Err(error) if error.status() == Some(404) => return Ok(None),
             answer => answer?,
         };
@@ -377,18 +369,7 @@ impl Session {
         if kind.is_none_or(|kind| kind != "application/octet-stream") {
             return Err(ask.failed(Problem::Unexpected("the answer is no file".to_owned())));
         }
-        loop {
-            let chunk = tokio::time::timeout(ANSWER, response.chunk()).await;
-            let chunk = chunk.map_err(|_| ask.failed(Problem::Late(ANSWER)))?;
-            match chunk.map_err(|error| unreachable(&ask, error))? {
-                Some(chunk) => {
-                    if let Err(error) = take(&chunk).await {
-                        return Ok(Some(Err(error)));
-                    }
-                }
-                None => return Ok(Some(Ok(()))),
-            }
-        }
+        Ok(Some(File(response)))
     }
 
     /// Stops the machine; what is in it is lost.
@@ -407,6 +388,47 @@ impl Session {
             .limit(Some(limit))
             .once();
         client.ask::<OfSnapshot>(&ask).await.map(|made| made.snapshot)
+    }
+}
+
+/// Runs a script once.
+async fn printed(client: &Client, ask: &Ask<'_>) -> Result<Printed, VercelError> {
+    let response = client.open(ask).await?;
+    let mut lines = Lines::of(ask, response)?;
+    let mut printed = Printed::default();
+    loop {
+        match lines.next(PATIENCE).await? {
+            Next::Line(Line::Output {
+                is_stdout: true,
+                data,
+            }) => printed.stdout += &data,
+            Next::Line(Line::Output { data, .. }) => printed.stderr += &data,
+            Next::Line(Line::Command(command)) => {
+                if let Some(code) = command.exit_code {
+                    printed.code = code;
+                    return Ok(printed);
+                }
+            }
+            Next::Line(Line::Broken(why)) => return Err(ask.failed(Problem::BrokeOff(why))),
+            Next::End => return Err(ask.failed(Problem::BrokeOff("it ended early".to_owned()))),
+            Next::Silence => return Err(ask.failed(Problem::Late(PATIENCE))),
+        }
+    }
+}
+
+/// A file of a sandbox on its way.
+#[derive(Debug)]
+pub(super) struct File(Response);
+
+impl File {
+    const WHAT: &str = "read a file of the sandbox";
+
+    /// The next bit; `None` is its end.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, VercelError> {
+        let ask = Ask::get(Self::WHAT, Vec::new());
+        let chunk = tokio::time::timeout(ANSWER, self.0.chunk()).await;
+        let chunk = chunk.map_err(|_| ask.failed(Problem::Late(ANSWER)))?;
+        chunk.map_err(|error| unreachable(&ask, error))
     }
 }
 

@@ -53,7 +53,9 @@ impl<'a> Lines<'a> {
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or("nothing");
         if !kind.starts_with("application/x-ndjson") {
             let kind: String = kind.chars().take(60).collect();
-            return Err(ask.failed(Problem::Unexpected(format!("the answer is {kind}, not lines of JSON"))));
+            return Err(ask.failed(Problem::Unexpected(format!(
+                "the answer is {kind}, not lines of JSON"
+            ))));
         }
         Ok(Self {
             ask,
@@ -73,7 +75,9 @@ impl<'a> Lines<'a> {
                 return Ok(Next::Silence);
             };
             match chunk.map_err(|error| unreachable(self.ask, error))? {
-                Some(chunk) if self.buffer.len() + chunk.len() <= MAX_LINE => self.buffer.extend_from_slice(&chunk),
+                Some(chunk) if self.buffer.len() + chunk.len() <= MAX_LINE => {
+                    self.buffer.extend_from_slice(&chunk)
+                }
                 Some(_) => return Err(self.ask.failed(Problem::TooLarge(MAX_LINE >> 20))),
                 // What is no whole line was cut off.
                 None => return Ok(Next::End),
@@ -111,7 +115,11 @@ fn read(line: &[u8]) -> Result<Option<Line>, serde_json::Error> {
     if line.iter().all(u8::is_ascii_whitespace) {
         return Ok(None);
     }
-    let Written { stream, data, command } = serde_json::from_slice(line)?;
+    let Written {
+        stream,
+        data,
+        command,
+    } = serde_json::from_slice(line)?;
     Ok(match (stream.as_deref(), data, command) {
         (_, _, Some(command)) => Some(Line::Command(command)),
         (Some("error"), data, _) => Some(Line::Broken(broken(data.as_ref()))),
@@ -131,7 +139,12 @@ fn broken(data: Option<&Value>) -> String {
         (Some(text), None) | (None, Some(text)) => text.to_owned(),
         (None, None) => "without a reason".to_owned(),
     };
-    text.lines().next().unwrap_or_default().chars().take(300).collect()
+    text.lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .take(300)
+        .collect()
 }
 
 #[cfg(test)]
