@@ -21,6 +21,7 @@ mod recorder;
 mod render;
 mod run;
 mod schema;
+mod snapshot;
 mod sources;
 mod vercel;
 
@@ -92,6 +93,7 @@ fn dispatch(arguments: Arguments, context: &Context) -> Result<ExitCode, Failure
         Subcommand::Action => Ok(action::action(context)),
         Subcommand::Comment(arguments) => action::comment(&arguments.directory, context),
         Subcommand::Cleanup(arguments) => cleanup::cleanup(arguments.directory.as_deref(), context),
+        Subcommand::Snapshot(arguments) => snapshot::snapshot(&arguments, context),
         Subcommand::Schema(arguments) => schema::schema(&arguments),
     }
 }

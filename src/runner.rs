@@ -22,7 +22,7 @@ use crate::aggregate::{ExitRules, Rules};
 use crate::config::{AttemptConfig, Config, Format, RetryConfig};
 use crate::model::{AttemptId, Event, Run, RunPlan};
 use crate::redact::Redactor;
-use crate::sandbox::{Backend, Workspace};
+use crate::sandbox::{Backend, Setup, Workspace};
 use crate::schedule::Pace;
 use driver::Driver;
 
@@ -68,6 +68,11 @@ pub struct Job {
     pub retry: RetryConfig,
     /// What every sandbox receives.
     pub workspace: Workspace,
+}
+
+/// What the sandboxes of a job have in common, for an engine that makes something ready for them.
+pub fn setup(job: &Job) -> Setup {
+    prepare::setup(job)
 }
 
 /// The parts of the configuration that say what an ending means.

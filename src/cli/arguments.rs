@@ -35,6 +35,8 @@ pub(super) enum Subcommand {
     Comment(DirectoryArguments),
     /// Finish what a run that died has left behind: its sandboxes, its comment
     Cleanup(CleanupArguments),
+    /// Make, look at or delete the snapshot that sandboxes of Vercel start from, with `attempt.setup` done
+    Snapshot(SnapshotArguments),
     /// Print the JSON Schema of a document
     Schema(SchemaArguments),
 }
@@ -231,6 +233,27 @@ pub(super) struct CleanupArguments {
     /// The run directory [default: evalwave-out/latest]
     #[arg(value_name = "DIR")]
     pub(super) directory: Option<Utf8PathBuf>,
+}
+
+/// What is done with a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum SnapshotAction {
+    /// Make it, unless it is there; print its id.
+    Build,
+    /// Print what a run would start from now; exit code 3 if from nothing.
+    Check,
+    /// Delete it.
+    Delete,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SnapshotArguments {
+    /// What to do
+    #[arg(value_enum)]
+    pub(super) action: SnapshotAction,
+    /// The configuration [default: evalwave.yml, then .github/evalwave.yml]
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) config: Option<Utf8PathBuf>,
 }
 
 /// A document with a schema.

@@ -23,14 +23,22 @@ pub(super) struct Means {
 }
 
 impl Means {
+    /// What `attempt.setup` is given: no secrets.
+    pub(super) fn without_secrets(config: &Config, context: &Context) -> Self {
+        let hidden = engine::hidden(&config.sandbox, context);
+        Self {
+            env: env(config, context),
+            secrets: Vec::new(),
+            redactor: Redactor::new(hidden.iter().map(String::as_str)),
+        }
+    }
+
     /// Gathers it; a missing secret is said before anything is spent. `hidden` is taken out of whatever is kept, besides
     /// the secrets.
     pub(super) fn gather(config: &Config, hidden: &[&str], context: &Context) -> Result<Self, Failure> {
         let secrets = secrets(config, context)?;
-        let env = config.attempt.env_from.iter();
-        let env = env.filter_map(|name| Some((name.clone(), context.environment.get(name)?.clone())));
         Ok(Self {
-            env: env.collect(),
+            env: env(config, context),
             redactor: Redactor::new(
                 secrets
                     .iter()
@@ -45,6 +53,14 @@ impl Means {
             secrets,
         })
     }
+}
+
+/// The variables that are taken as they are.
+fn env(config: &Config, context: &Context) -> Vec<(String, String)> {
+    let names = config.attempt.env_from.iter();
+    names
+        .filter_map(|name| Some((name.clone(), context.environment.get(name)?.clone())))
+        .collect()
 }
 
 /// What every sandbox of a revision receives.

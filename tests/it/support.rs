@@ -3,6 +3,8 @@
 pub(crate) mod github;
 #[cfg(target_os = "linux")]
 pub(crate) mod sandbox;
+#[cfg(target_os = "linux")]
+pub(crate) mod vercel;
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;

@@ -9,6 +9,9 @@ use super::gate::{Gate, Passage};
 /// A level of the rate. A second longer than the engine's minute, which begins when the first creation arrives there.
 const LEVEL: Duration = Duration::from_secs(61);
 
+/// What may go out at once at the very start, as a share of the first minute's.
+const AT_ONCE: f64 = 1.0 / 3.0;
+
 /// Without a creation for so long, the rate starts again.
 const RESETS_AFTER: Duration = Duration::from_secs(600);
 
@@ -51,7 +54,7 @@ impl Pacer {
         Self {
             rates,
             gate: Gate::new(jitter),
-            level: f64::INFINITY,
+            level: 0.0,
             filled_at: Duration::ZERO,
             climbing: None,
         }
@@ -99,23 +102,32 @@ impl Pacer {
     /// Lets flow in what has come since the last time. Returns how much comes each second.
     fn fill(&mut self, cost: f64, now: Duration) -> f64 {
         let Rates { start, ramp, most } = self.rates;
-        if self.climbing.is_some_and(|(_, last)| now - last >= RESETS_AFTER) {
-            self.climbing = None;
-        }
-        let begun = self.climbing.map_or(now, |(first, _)| first);
+        let start = f64::from(start).max(1.0);
+        let begun = match self.climbing {
+            Some((first, last)) if now - last < RESETS_AFTER => first,
+            _ => {
+                self.climbing = None;
+                self.level = cost.max(start * AT_ONCE);
+                self.filled_at = now;
+                now
+            }
+        };
         let levels = ((now - begun).as_secs() / LEVEL.as_secs()) as f64;
-        let a_minute = (f64::from(start) + f64::from(ramp) * levels)
-            .min(f64::from(most.max(start)))
-            .max(1.0);
-        // A second's worth may go out at once; with what flows in after it that must not be more than the quota.
+        let a_minute = (start + f64::from(ramp) * levels).min(f64::from(most).max(start));
+        // What the bucket holds may go out at once; with what flows in after it that must not be more than the quota.
         let holds = cost.max(a_minute / 60.0);
-        let flow = if holds < a_minute {
-            a_minute - holds
+        let at_once = if levels == 0.0 {
+            cost.max(start * AT_ONCE)
+        } else {
+            holds
+        };
+        let flow = if at_once < a_minute {
+            a_minute - at_once
         } else {
             a_minute
         } / 60.0;
         let come = flow * (now - self.filled_at).as_secs_f64();
-        self.level = (self.level + come).min(holds);
+        self.level = (self.level + come).min(holds.max(self.level));
         self.filled_at = now;
         flow
     }
