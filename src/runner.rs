@@ -19,11 +19,10 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::aggregate::{ExitRules, Rules};
-use crate::config::{AttemptConfig, Config, Format, RetryConfig};
+use crate::config::{AttemptConfig, Config, Format, PriceConfig, RetryConfig};
 use crate::model::{AttemptId, Event, Run, RunPlan};
 use crate::redact::Redactor;
 use crate::sandbox::{Backend, Setup, Workspace};
-use crate::schedule::Pace;
 use driver::Driver;
 
 /// An event or a directory could not be kept; the text says why.
@@ -52,8 +51,6 @@ pub struct Job {
     pub commit: Option<String>,
     /// What to do.
     pub plan: RunPlan,
-    /// When attempts start, and what a decided pair does with its others.
-    pub pace: Pace,
     /// How one attempt is made.
     pub attempt: AttemptConfig,
     /// Values of `attempt.env-from`.
@@ -66,6 +63,8 @@ pub struct Job {
     pub rules: Rules,
     /// Tries for infrastructure failures.
     pub retry: RetryConfig,
+    /// What attempts cost.
+    pub price: PriceConfig,
     /// What every sandbox receives.
     pub workspace: Workspace,
 }

@@ -75,15 +75,25 @@ impl Arm {
     }
 }
 
-/// Gives two plans one number of places between them; without a limit, or with room for both, each keeps its own.
-/// Returns whether they can run at once: of a single place, each gets all in its turn.
+/// Gives two plans one number of places, one budget and one set of limits between them; without a number, or with room
+/// for both, each keeps its own places. Returns whether they can run at once: of a single place, each gets all in its
+/// turn.
 pub(super) fn share(head: &mut RunPlan, base: &mut RunPlan, most: Option<usize>) -> bool {
-    let Some(most) = most.filter(|most| head.concurrency.value + base.concurrency.value > *most) else {
-        return true;
-    };
-    if most < 2 {
+    for plan in [&mut *head, &mut *base] {
+        plan.budget = plan.budget.part(0.5);
+    }
+    let most = most.filter(|most| head.concurrency.value + base.concurrency.value > *most);
+    let single = head.limits.iter().map(|limit| limit.concurrency).chain(most);
+    if single.min().is_some_and(|least| least < 2) {
         return false;
     }
+    for (of_head, of_base) in head.limits.iter_mut().zip(&mut base.limits) {
+        of_base.concurrency = of_head.concurrency / 2;
+        of_head.concurrency -= of_base.concurrency;
+    }
+    let Some(most) = most else {
+        return true;
+    };
     // What one does not need is the other's.
     let of_base = base
         .concurrency
@@ -194,4 +204,75 @@ async fn cancel_on_signal(cancel: CancellationToken) {
     }
     tell("cancelling: nothing more starts, what runs is stopped");
     cancel.cancel();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+    use crate::model::{
+        Concurrency, OnPass, PlannedBudget, PlannedLimit, Policy, Produces, RunPlan, Selection,
+        SelectionKind, Strategy,
+    };
+
+    fn plan(value: usize, limit: usize) -> RunPlan {
+        RunPlan {
+            suite: "s".to_owned(),
+            pairs: Vec::new(),
+            runs: 1,
+            strategy: Strategy::Parallel,
+            on_pass: OnPass::Continue,
+            policy: Policy::Any,
+            produces: Produces::Attempt,
+            concurrency: Concurrency {
+                value,
+                reason: String::new(),
+                bounded: false,
+            },
+            limits: vec![PlannedLimit {
+                name: "provider".to_owned(),
+                value: "a".to_owned(),
+                concurrency: limit,
+            }],
+            budget: PlannedBudget {
+                sandbox_seconds: Some(600.0),
+                cost_usd: None,
+            },
+            overhead_seconds: None,
+            forecast: None,
+            selection: Selection {
+                kind: SelectionKind::All,
+                selected: 0,
+                of: 0,
+            },
+            sandbox: "local".to_owned(),
+            config_hash: String::new(),
+        }
+    }
+
+    fn shared(value: usize, limit: usize, most: Option<usize>) -> (bool, [(usize, usize, Option<f64>); 2]) {
+        let (mut head, mut base) = (plan(value, limit), plan(value, limit));
+        let at_once = share(&mut head, &mut base, most);
+        let of = |plan: &RunPlan| {
+            (
+                plan.concurrency.value,
+                plan.limits[0].concurrency,
+                plan.budget.sandbox_seconds,
+            )
+        };
+        (at_once, [of(&head), of(&base)])
+    }
+
+    #[test]
+    fn two_revisions_have_together_what_one_would_have() {
+        let half = Some(300.0);
+        assert_eq!(shared(8, 5, None), (true, [(8, 3, half), (8, 2, half)]));
+        assert_eq!(shared(8, 5, Some(9)), (true, [(5, 3, half), (4, 2, half)]));
+    }
+
+    #[test]
+    fn two_revisions_that_one_place_or_one_limit_cannot_hold_run_one_after_the_other() {
+        let half = Some(300.0);
+        assert_eq!(shared(8, 5, Some(1)), (false, [(8, 5, half); 2]));
+        assert_eq!(shared(8, 1, None), (false, [(8, 1, half); 2]));
+    }
 }

@@ -7,10 +7,12 @@ use super::arguments::{SelectionArguments, SnapshotAction, SnapshotArguments};
 use super::arms::Driver;
 use super::context::{self, Context};
 use super::job::{self, Means};
+use super::past::Past;
 use super::sources::Suite;
 use super::{Failure, engine, print, tell, vercel};
 use crate::config::SandboxConfig;
 use crate::model::ExitCode;
+use crate::plan::Experience;
 use crate::runner;
 use crate::sandbox::Setup;
 use crate::sandbox::vercel::{SnapshotState, VercelBackend};
@@ -34,7 +36,12 @@ pub(super) fn snapshot(arguments: &SnapshotArguments, context: &Context) -> Resu
         .into());
     };
     engine::check(&config.sandbox, context)?;
-    let plan = suite.plan(&selection)?;
+    // A snapshot is the same whatever earlier runs took.
+    let past = Past {
+        experience: Experience::default(),
+        is_pinned: true,
+    };
+    let plan = suite.plan(&selection, &past)?;
     let means = Means::without_secrets(config, context);
     let workspace = job::workspace(config, &suite.root, &[])?;
     let now = context::now();

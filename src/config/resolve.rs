@@ -4,6 +4,7 @@
 
 mod attempt;
 mod sandbox;
+mod spending;
 mod suite;
 mod unbuilt;
 
@@ -49,11 +50,7 @@ pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<C
         });
     }
 
-    unbuilt::refuse(&unbuilt::Asked {
-        file: &file,
-        mode: &mode,
-        origin,
-    })?;
+    unbuilt::refuse(&unbuilt::Asked { file: &file, origin })?;
     Ok(Config {
         suite,
         attempt,
@@ -64,6 +61,9 @@ pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<C
         policy,
         on_pass: file.on_pass.unwrap_or_default(),
         on_timeout: file.on_timeout.unwrap_or_default(),
+        limits: spending::limits(file.limits.unwrap_or_default()),
+        budget: spending::budget(file.budget.as_ref()),
+        price: spending::price(file.price),
         retry: retry(file.retry.unwrap_or_default()),
         sandbox,
         baseline,

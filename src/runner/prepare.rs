@@ -107,7 +107,7 @@ impl Lines {
     fn push(&mut self, chunk: &[u8]) -> Vec<String> {
         self.rest.extend_from_slice(chunk);
         let ends = |byte: &u8| matches!(byte, b'\n' | b'\r');
-        let Some(last) = self.rest.iter().rposition(|byte| ends(byte)) else {
+        let Some(last) = self.rest.iter().rposition(ends) else {
             if self.rest.len() < LONGEST_LINE {
                 return Vec::new();
             }

@@ -7,6 +7,8 @@
 )]
 
 mod action;
+#[cfg(target_os = "linux")]
+mod contract;
 mod docs;
 #[cfg(target_os = "linux")]
 mod fake_vercel;
@@ -17,8 +19,12 @@ mod layers;
 #[cfg(target_os = "linux")]
 mod local;
 mod run;
+mod scheduling;
 mod schemas;
 mod sources;
 mod statistics;
 mod support;
+mod traces;
 mod usage;
+#[cfg(target_os = "linux")]
+mod vercel;

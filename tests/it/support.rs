@@ -1,5 +1,7 @@
 //! What the integration tests share: the repository, the real binary in a scrubbed environment, and suites to run.
 
+#[cfg(target_os = "linux")]
+pub(crate) mod engine_of_vercel;
 pub(crate) mod github;
 #[cfg(target_os = "linux")]
 pub(crate) mod sandbox;

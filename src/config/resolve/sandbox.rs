@@ -43,9 +43,9 @@ pub(super) fn settle(
 /// What is given outside the file for sandboxes of Vercel alone.
 pub(super) fn settle_vercel(sandbox: &mut SandboxConfig, given: &Given) -> Result<(), ConfigError> {
     let kind = sandbox.kind();
-    let only = |found: Found<'_>, key: &str| {
+    let only = |found: Found<'_>, key: &str, here: &str| {
         Err(found.wrong(&format!(
-            "expected `{key}`, for which alone it means something\nset it there, or leave this out"
+            "it means something for `{key}` alone, found `{here}`\nleave it out, or change that"
         )))
     };
     for setting in [&settings::SNAPSHOT_ID, &settings::REVISION] {
@@ -53,14 +53,14 @@ pub(super) fn settle_vercel(sandbox: &mut SandboxConfig, given: &Given) -> Resul
             continue;
         };
         let SandboxConfig::Vercel(vercel) = sandbox else {
-            return only(found, &format!("sandbox.kind: vercel` rather than `{kind}"));
+            return only(found, "sandbox.kind: vercel", kind);
         };
         if setting == &settings::SNAPSHOT_ID {
             vercel.snapshot_id = Some(found.read::<Text>()?.0);
         } else if vercel.source == VercelFiles::Repository {
             vercel.revision = Some(found.read::<Revision>()?.0);
         } else {
-            return only(found, "sandbox.source: repository");
+            return only(found, "sandbox.source: repository", "upload");
         }
     }
     Ok(())

@@ -1,14 +1,15 @@
 //! An engine in which every try follows a script, in paused time.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use camino::Utf8Path;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::config::CommandLine;
 use crate::model::{Boot, LeftSandbox, Whereabouts};
@@ -40,6 +41,8 @@ pub(super) struct Engine {
     pub(super) most_running: Arc<AtomicUsize>,
     pub(super) started: Arc<AtomicUsize>,
     pub(super) reaped: Arc<AtomicUsize>,
+    /// When sandboxes were gone.
+    pub(super) freed: Arc<Mutex<Vec<Instant>>>,
 }
 
 impl Engine {
@@ -50,17 +53,27 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// With the scripts of another one, which go before its own.
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.scripts.extend(other.scripts);
+        self
+    }
+}
+
 struct Scripted {
     name: String,
     scripts: HashMap<(String, u32, u32), Script>,
     left: Option<Script>,
     lost: usize,
     running: Arc<AtomicUsize>,
+    freed: Arc<Mutex<Vec<Instant>>>,
 }
 
 impl Drop for Scripted {
     fn drop(&mut self) {
         self.running.fetch_sub(1, Ordering::SeqCst);
+        self.freed.lock().unwrap().push(Instant::now());
     }
 }
 
@@ -102,6 +115,7 @@ impl Backend for Engine {
             left: None,
             lost: 0,
             running: Arc::clone(&self.running),
+            freed: Arc::clone(&self.freed),
         }))
     }
 

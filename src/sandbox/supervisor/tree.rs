@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 /// What one strike came to.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -66,7 +67,7 @@ pub(crate) fn kill_marked(prefix: &[u8]) {
             .filter(|&pid| pid != me && !known.contains(&pid) && is_marked(pid, prefix))
             .collect();
         if fresh.is_empty() {
-            return;
+            break;
         }
         for &pid in &fresh {
             let _ = kill_process(pid, Signal::STOP);
@@ -76,6 +77,22 @@ pub(crate) fn kill_marked(prefix: &[u8]) {
         }
         known.extend(fresh);
     }
+    for pid in known {
+        wait_for_end(pid);
+    }
+}
+
+/// Returns when a process that was killed is dead, which the kernel does not do at once.
+fn wait_for_end(pid: Pid) {
+    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
+        return;
+    };
+    // One that waits for a device or a network file system is not waited for.
+    let limit = Timespec {
+        tv_sec: 5,
+        tv_nsec: 0,
+    };
+    let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&limit));
 }
 
 fn is_marked(pid: Pid, prefix: &[u8]) -> bool {

@@ -165,6 +165,7 @@ pub(super) async fn create(
         .limit(Some(CREATION))
         .once();
     let mut tried = 0;
+    let mut is_unknown = false;
     loop {
         tried += 1;
         let error = match client.ask::<Created>(&ask).await {
@@ -175,7 +176,8 @@ pub(super) async fn create(
             Err(error) => error,
         };
         // An earlier request has come through; only its answer has not.
-        if error.refusal().is_some_and(|refusal| refusal.is_duplicate_name()) {
+        let is_taken = error.refusal().is_some_and(|refusal| refusal.is_duplicate_name());
+        if is_taken && is_unknown {
             turn.passed();
             return by_name(client, name).await;
         }
@@ -186,6 +188,7 @@ pub(super) async fn create(
             }
             Again::Throttled(retry_after) => turn.refused(retry_after),
             Again::Soon => {
+                is_unknown = true;
                 drop(turn);
                 let doubled = Duration::from_secs(1 << tried.min(5)).min(Duration::from_secs(20));
                 if tried < TRIES {

@@ -60,11 +60,21 @@ id=$1; keep=$2; shift 2
 mkdir -p /tmp/.evalwave && mkdir "/tmp/.evalwave/$id" 2>/dev/null || exit 97
 "#;
 
+/// Both streams as one, which keeps their order. What daemons print goes to a file that outlives the request; it is
+/// shown as far as it came.
 const RUN: &str = r#"
 : >"/tmp/.evalwave/$id/ran"
-EVALWAVE_EXEC=$id sh -c 'exec "$@"' sh "$@" </dev/null
-code=$?
-[ "$keep" = 1 ] || sweep "$id"
+session=$(command -v setsid) || session=
+start() { EVALWAVE_EXEC=$id $session sh -c 'exec "$@"' sh "$@" </dev/null; }
+if [ "$keep" = 1 ]; then
+  start "$@" >"/tmp/.evalwave/$id/out" 2>&1
+  code=$?
+  cat "/tmp/.evalwave/$id/out"
+else
+  start "$@" 2>&1
+  code=$?
+  sweep "$id"
+fi
 exit "$code"
 "#;
 

@@ -35,6 +35,9 @@ const TRIES: u32 = 6;
 /// How long an archive may take on its way in.
 const UPLOAD: Duration = Duration::from_secs(600);
 
+/// Most bytes in a chunk of output.
+const CHUNK: usize = 16 * 1024;
+
 /// What a session is asked for, first part of each path.
 const SESSIONS: [&str; 3] = ["v2", "sandboxes", "sessions"];
 
@@ -460,8 +463,10 @@ impl Printed {
 impl Passed {
     async fn pass(&mut self, data: String, output: Output<'_>) {
         self.bytes += data.len();
-        // Whoever does not listen any more does not want it.
-        let _ = output.send(data.into_bytes()).await;
+        for chunk in data.into_bytes().chunks(CHUNK) {
+            // Whoever does not listen any more does not want it.
+            let _ = output.send(chunk.to_vec()).await;
+        }
     }
 }
 
