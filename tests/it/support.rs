@@ -1,6 +1,8 @@
 //! What the integration tests share: the repository, the real binary in a scrubbed environment, and suites to run.
 
 pub(crate) mod github;
+#[cfg(target_os = "linux")]
+pub(crate) mod vercel;
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
