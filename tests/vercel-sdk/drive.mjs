@@ -129,7 +129,7 @@ test("files are written with their mode and read, and a missing one is none", as
 test("sandboxes do not see each other", async () => {
   const [one, other] = await Promise.all([create(), create()]);
   await one.writeFiles([{ path: "/tmp/mine", content: "1" }, { path: "mine", content: "1" }]);
-  const looked = await other.runCommand(sh("ls /tmp /vercel/sandbox; ps ax | grep -c [s]leep"));
+  const looked = await other.runCommand(sh("ls /tmp /vercel/sandbox; ps -e -o comm= | grep -c '^sleep$'"));
   assert.equal(await looked.stdout(), "/tmp:\n\n/vercel/sandbox:\n1\n");
   await Promise.all([one.delete(), other.delete()]);
 });

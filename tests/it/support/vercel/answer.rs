@@ -83,7 +83,13 @@ impl Answer {
         for (name, value) in &self.headers {
             response = response.header(*name, value);
         }
-        let end = || stream::iter([Err(io::Error::other("cut"))]);
+        // What came before has to be on its way, or the answer is none instead of half of one.
+        let end = || {
+            stream::once(async {
+                tokio::task::yield_now().await;
+                Err(io::Error::other("cut"))
+            })
+        };
         let body = match self.body {
             Body::Whole(bytes) if cut => {
                 response = response.header("content-length", bytes.len());
