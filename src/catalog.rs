@@ -24,7 +24,7 @@ use entries::Syntax;
 
 pub use checkout::{BaseRevision, Checkout, base_revision};
 pub use error::{CatalogError, EntryProblem};
-pub use git::{changed_files, commit};
+pub use git::{changed_files, commit, is_tracked};
 pub use workspace::workspace_files;
 
 /// Most bytes of pairs that are read from anywhere.

@@ -13,6 +13,7 @@ mod execution;
 mod job;
 mod measure;
 mod output;
+mod past;
 mod plan;
 mod progress;
 mod recorder;

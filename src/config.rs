@@ -14,6 +14,8 @@ pub mod template;
 mod value;
 mod yaml;
 
+use std::collections::BTreeMap;
+
 use camino::Utf8PathBuf;
 
 use crate::model::{Gate, OnPass, OnTimeout, Policy, Strategy};
@@ -106,6 +108,12 @@ pub struct Config {
     pub on_timeout: OnTimeout,
     /// Tries for infrastructure failures.
     pub retry: RetryConfig,
+    /// How many attempts of pairs with a label run at once.
+    pub limits: Vec<LimitConfig>,
+    /// What the run may use.
+    pub budget: BudgetConfig,
+    /// What things cost.
+    pub price: PriceConfig,
     /// Where attempts run.
     pub sandbox: SandboxConfig,
     /// What the run is compared with.
@@ -215,6 +223,48 @@ pub struct RetryConfig {
     pub tries: u32,
     /// Most retries of the run, as a share of its planned attempts; 10 are always allowed.
     pub budget: f64,
+}
+
+/// An entry of `limits`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitConfig {
+    /// The label's name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// At least 1.
+    pub concurrency: usize,
+}
+
+/// `budget`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BudgetConfig {
+    /// Minutes of all sandboxes together.
+    pub sandbox_minutes: Option<f64>,
+    /// USD.
+    pub cost: Option<f64>,
+    /// Whether a run goes on whose use cannot be known.
+    pub allow_unknown: bool,
+}
+
+/// `price`, in USD.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PriceConfig {
+    /// Of a vCPU for an hour.
+    pub vcpu_hour: Option<f64>,
+    /// Of a GB of memory for an hour.
+    pub gb_hour: Option<f64>,
+    /// Of models, by the name that a pair's label `model` has.
+    pub models: BTreeMap<String, ModelPrice>,
+}
+
+/// An entry of `price.models`, in USD.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ModelPrice {
+    /// For a million tokens that it reads.
+    pub input: f64,
+    /// For a million tokens that it writes.
+    pub output: f64,
 }
 
 /// `sandbox`.

@@ -5,6 +5,7 @@ pub mod cause;
 pub mod comparison;
 pub mod event;
 pub mod exit;
+pub mod forecast;
 pub mod id;
 pub mod layout;
 pub mod plan;
@@ -21,8 +22,11 @@ pub use cause::with_causes;
 pub use comparison::Comparison;
 pub use event::Event;
 pub use exit::ExitCode;
+pub use forecast::{Forecast, Outlook, Range, Scheduling};
 pub use id::{AttemptId, EvalId, ExperimentId, InvalidId, Labels, Pair, PairId, file_name};
-pub use plan::{Concurrency, PlannedPair, Produces, RunPlan, Selection, SelectionKind};
+pub use plan::{
+    Concurrency, PlannedBudget, PlannedLimit, PlannedPair, Produces, RunPlan, Selection, SelectionKind,
+};
 pub use policy::{Gate, OnPass, OnTimeout, Policy, Strategy};
 pub use reading::{Check, Reading, ReadingVerdict, Usage};
 pub use result_set::{PairResult, ResultSet, Sample};

@@ -1,18 +1,30 @@
 //! The suite's pairs and what was asked for in, a run plan out: selection, shards, concurrency, waves. Runs nothing.
 
+mod budget;
 mod concurrency;
 mod document;
+mod experience;
+mod forecast;
+mod hindsight;
 mod hint;
 mod labels;
+mod price;
+mod scheduled;
 mod select;
 
-use crate::config::Config;
 use crate::config::template::UnknownPlaceholder;
+use crate::config::{BaselineConfig, Config};
 use crate::glob::InvalidGlob;
-use crate::model::{Pair, PlannedPair, RunPlan};
+use crate::model::{Pair, PlannedLimit, PlannedPair, RunPlan, SelectionKind, Strategy};
 
+pub use budget::left;
 pub use concurrency::waves;
 pub use document::{PlanDocument, PlannedPairDocument, document};
+pub use experience::Experience;
+use forecast::Choice;
+pub use hindsight::hindsight;
+pub use price::cost_of;
+pub use scheduled::spec;
 pub use select::{Globs, InvalidLabelGlobs, InvalidShard, LabelGlobs, Select, Shard};
 
 /// What a plan is made of.
@@ -26,6 +38,10 @@ pub struct Request<'a> {
     pub select: &'a Select,
     /// Most sandboxes that the engine can run at once, and why, in words that follow "bounded by".
     pub capacity: Option<(usize, String)>,
+    /// What earlier runs say.
+    pub experience: &'a Experience,
+    /// Whether every shard of this plan has the very same experience: it comes from a commit.
+    pub is_pinned: bool,
 }
 
 /// Why there is no plan.
@@ -62,6 +78,38 @@ pub enum PlanError {
         /// The one that was used.
         #[source]
         source: UnknownPlaceholder,
+    },
+    /// A limit holds for no pair of the suite.
+    #[error("cannot limit `{wanted}` (`limits`): the suite has no pair with that label{hint}")]
+    LimitsNothing {
+        /// The label.
+        wanted: String,
+        /// A second line with what there is instead.
+        hint: String,
+    },
+    /// More is expected to be used than may be.
+    #[error(
+        "cannot keep to the budget of {cap} (`{key}`): about {expected} are expected ({range})\nnothing was run; select fewer pairs, take another strategy, or raise the budget"
+    )]
+    OverBudget {
+        /// The key's path.
+        key: &'static str,
+        /// What may be used.
+        cap: String,
+        /// What is likely to be used.
+        expected: String,
+        /// What nine runs in ten stay within.
+        range: String,
+    },
+    /// Nothing tells how much will be used.
+    #[error(
+        "cannot tell whether the budget of {cap} (`{key}`) will do: no earlier run tells what this one will use\nname a `baseline` that does, or set `budget.allow-unknown: true`: the budget still stops the run"
+    )]
+    UnknownUse {
+        /// The key's path.
+        key: &'static str,
+        /// What may be used.
+        cap: String,
     },
     /// A template uses a label that a pair does not have.
     #[error("cannot fill `{{{name}}}` in `{key}`: the pair `{pair}` has no such label{hint}")]
@@ -107,25 +155,33 @@ pub enum PlanError {
 ///
 /// # Errors
 /// A selection that names nothing, changed files without `suite.changed.evals`, a placeholder that a selected pair
-/// has no single label for.
+/// has no single label for, a limit on a label that no pair of the suite has, more than the budget.
 pub fn build(request: &Request<'_>) -> Result<RunPlan, PlanError> {
     let Request {
         config,
         pairs,
         select,
         capacity,
+        experience,
+        is_pinned,
     } = request;
-    let (selected, selection) = select::select(config, pairs, select)?;
+    // Every shard has to come to the same parts, which durations that may differ from job to job would not give.
+    let durations = is_pinned.then_some(*experience);
+    let (selected, selection) = select::select(config, pairs, select, durations)?;
     labels::check(config, &selected)?;
-    Ok(RunPlan {
+    let shard = select.shard.filter(|_| selection.kind == SelectionKind::Shard);
+    let settle = |strategy| concurrency::settle(config, strategy, selected.len(), capacity.as_ref(), shard);
+    // No attempt takes longer than it may, whatever an earlier one took.
+    let longest = (config.attempt.timeout + config.attempt.grace).as_secs_f64();
+    let mut plan = RunPlan {
         suite: config.suite.name.clone(),
-        concurrency: concurrency::settle(config, selected.len(), capacity.as_ref()),
+        concurrency: settle(config.strategy),
         pairs: selected
-            .into_iter()
+            .iter()
             .map(|pair| PlannedPair {
                 id: pair.id.clone(),
                 labels: pair.labels.clone(),
-                predicted_seconds: None,
+                predicted_seconds: experience.seconds(&pair.id).map(|seconds| seconds.min(longest)),
             })
             .collect(),
         runs: config.runs,
@@ -133,10 +189,48 @@ pub fn build(request: &Request<'_>) -> Result<RunPlan, PlanError> {
         on_pass: config.on_pass,
         policy: config.policy,
         produces: config.attempt.produces,
+        limits: limits(config, pairs, shard)?,
+        budget: budget::share(&config.budget, shard),
+        overhead_seconds: experience.overhead(),
+        forecast: None,
         selection,
         sandbox: config.sandbox.kind().to_owned(),
         config_hash: config.hash(),
-    })
+    };
+    let choices = [Strategy::Sequential, Strategy::Parallel, Strategy::Adaptive].map(|strategy| {
+        let planned = settle(strategy).value;
+        let all = concurrency::total(strategy, plan.produces, plan.pairs.len(), plan.runs);
+        Choice::new(strategy, planned, all)
+    });
+    plan.forecast = forecast::forecast(&plan, experience, &choices);
+    let arms = match config.baseline {
+        BaselineConfig::Measure(_) => 2,
+        _ => 1,
+    };
+    budget::check(&plan, arms, config.budget.allow_unknown)?;
+    Ok(plan)
+}
+
+/// The limits per label. One on a label that the suite does not have is a slip of the pen, and would limit nothing.
+fn limits(config: &Config, pairs: &[Pair], shard: Option<Shard>) -> Result<Vec<PlannedLimit>, PlanError> {
+    let limits = config.limits.iter().map(|limit| {
+        let planned = PlannedLimit {
+            name: limit.name.clone(),
+            value: limit.value.clone(),
+            concurrency: shard.map_or(limit.concurrency, |shard| shard.share(limit.concurrency)),
+        };
+        if pairs.is_empty() || pairs.iter().any(|pair| planned.holds(&pair.labels)) {
+            return Ok(planned);
+        }
+        let labels = pairs.iter().flat_map(|pair| &pair.labels.0);
+        let known: Vec<String> = labels
+            .flat_map(|(name, values)| values.iter().map(move |value| format!("{name}={value}")))
+            .collect();
+        let wanted = format!("{}={}", limit.name, limit.value);
+        let hint = hint::nearest(&wanted, known.iter().map(String::as_str));
+        Err(PlanError::LimitsNothing { wanted, hint })
+    });
+    limits.collect()
 }
 
 #[cfg(test)]

@@ -17,11 +17,10 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::aggregate::{ExitRules, Rules};
-use crate::config::{AttemptConfig, Config, Format, RetryConfig};
+use crate::config::{AttemptConfig, Config, Format, PriceConfig, RetryConfig};
 use crate::model::{AttemptId, Event, Run, RunPlan};
 use crate::redact::Redactor;
 use crate::sandbox::{Backend, Workspace};
-use crate::schedule::Pace;
 use driver::Driver;
 
 /// An event or a directory could not be kept; the text says why.
@@ -50,8 +49,6 @@ pub struct Job {
     pub commit: Option<String>,
     /// What to do.
     pub plan: RunPlan,
-    /// When attempts start, and what a decided pair does with its others.
-    pub pace: Pace,
     /// How one attempt is made.
     pub attempt: AttemptConfig,
     /// Values of `attempt.env-from`.
@@ -64,6 +61,8 @@ pub struct Job {
     pub rules: Rules,
     /// Tries for infrastructure failures.
     pub retry: RetryConfig,
+    /// What attempts cost.
+    pub price: PriceConfig,
     /// What every sandbox receives.
     pub workspace: Workspace,
 }

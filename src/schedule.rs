@@ -2,78 +2,32 @@
 
 mod action;
 mod breaker;
+mod calibration;
+mod lanes;
+mod limit;
+mod meter;
 mod queue;
 mod simulate;
+mod spec;
+mod speculation;
+mod trace;
 
 use std::time::Duration;
 
 use crate::aggregate::Tally;
-use crate::model::{CancelReason, OnPass, Outcome, Policy, Strategy};
+use crate::model::{CancelReason, ErrorClass, OnPass, Outcome};
 pub use action::{Action, AttemptRef, Ended, Ending};
 use breaker::Breaker;
 pub use breaker::Stopped;
+use lanes::Lanes;
+pub use limit::Limit;
+use meter::Meter;
+pub use meter::{Budget, Exhausted};
 use queue::Queue;
 pub use simulate::{Span, Timeline, simulate};
-
-/// Everything that decides the order of attempts. Times are since the run's start.
-#[derive(Clone, Debug)]
-pub struct Spec {
-    /// The pairs, in plan order.
-    pub pairs: Vec<PairSpec>,
-    /// Attempts of each pair.
-    pub runs: u32,
-    /// When attempts start.
-    pub pace: Pace,
-    /// How attempts decide a pair.
-    pub policy: Policy,
-    /// How many attempts run at once; 0 counts as 1. In sequence that is as many pairs.
-    pub concurrency: usize,
-    /// Most tries of one attempt; 0 counts as 1.
-    pub tries: u32,
-    /// Most retries of the whole run, as [`retry_budget`] reckons them.
-    pub retries: usize,
-}
-
-/// A pair as far as its place in the order depends on it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PairSpec {
-    /// How long one attempt is expected to take; `None` is unknown, and counts as the longest known.
-    pub predicted: Option<Duration>,
-}
-
-/// A strategy that is built in, with the choice that it alone has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
-    /// One sandbox a pair, its attempts one after another, until it is decided.
-    Sequential,
-    /// Every attempt in its own sandbox, all in one pool.
-    Parallel(OnPass),
-}
-
-/// A strategy that is not built in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the strategy `{0}` is not built in yet\nuse `sequential` or `parallel`")]
-pub struct NotBuiltIn(pub Strategy);
-
-impl Pace {
-    /// The pace of a strategy.
-    ///
-    /// # Errors
-    /// The strategy is not built in.
-    pub fn new(strategy: Strategy, on_pass: OnPass) -> Result<Self, NotBuiltIn> {
-        match strategy {
-            Strategy::Sequential => Ok(Self::Sequential),
-            Strategy::Parallel => Ok(Self::Parallel(on_pass)),
-            Strategy::Adaptive => Err(NotBuiltIn(strategy)),
-        }
-    }
-}
-
-/// Most retries of a run: a share of its planned attempts, rounded up, and never fewer than 10.
-pub fn retry_budget(share: f64, planned: usize) -> usize {
-    // `as` saturates: a negative share or one that is not a number is 0.
-    ((share * planned as f64).ceil() as usize).max(10)
-}
+pub use spec::{Pace, PairSpec, Spec, retry_budget};
+use speculation::{Speculation, Told};
+pub use trace::{Trace, TraceAttempt, TracePair};
 
 /// The state machine. Between a change and the next wait: [`Scheduler::next`].
 ///
@@ -82,6 +36,8 @@ pub fn retry_budget(share: f64, planned: usize) -> usize {
 ///   predicted, pairs that are decided by their first attempt are known before a second is spent on them.
 /// - **In sequence** a pair that has begun goes on at once in its place; it gives the place up only to wait for a
 ///   delayed retry, or when it is done.
+/// - **Adaptive.** Attempts that are certain to be needed, whatever those before them give, wait in the order above.
+///   Places that they leave free go to attempts that may be needed, when their time has come.
 /// - **Retries** are for errored tries alone, as many as the attempt's tries and the run's budget allow.
 #[derive(Debug)]
 pub struct Scheduler {
@@ -89,6 +45,10 @@ pub struct Scheduler {
     attempts: Vec<Attempt>,
     pairs: Vec<PairState>,
     queue: Queue,
+    lanes: Lanes,
+    /// Of the adaptive strategy.
+    speculation: Option<Speculation>,
+    meter: Meter,
     /// Said at the next call of `next`, before anything starts.
     pending: Vec<Action>,
     running: usize,
@@ -98,12 +58,17 @@ pub struct Scheduler {
     breaker: Breaker,
     halted: bool,
     stopped: Option<Stopped>,
+    exhausted: Option<Exhausted>,
+    /// The time of the last call of `next`.
+    now: Duration,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Attempt {
     state: State,
     tries: u32,
+    /// When its last try started.
+    started: Duration,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,6 +89,8 @@ struct PairState {
     tally: Tally,
     /// Attempts that have not ended.
     open: u32,
+    /// Attempts whose turn has come, from the first on.
+    released: u32,
     /// It was decided, and its other attempts were stopped.
     stopped: bool,
 }
@@ -136,12 +103,20 @@ impl Scheduler {
         let pair = PairState {
             tally: Tally::default(),
             open: spec.runs,
+            released: 0,
             stopped: false,
         };
+        let lanes = Lanes::new(&spec.pairs, &spec.limits);
+        let queue = Queue::new(&spec.pairs, lanes.len());
+        let speculation = (spec.pace == Pace::Adaptive)
+            .then(|| Speculation::new(&spec.pairs, queue.ranks(), lanes.len(), spec.overhead));
         let mut scheduler = Self {
             attempts: vec![Attempt::default(); attempts],
             pairs: vec![pair; spec.pairs.len()],
-            queue: Queue::new(&spec.pairs),
+            queue,
+            lanes,
+            speculation,
+            meter: Meter::new(spec.budget),
             pending: Vec::new(),
             running: 0,
             open: attempts,
@@ -150,17 +125,14 @@ impl Scheduler {
             breaker: Breaker::new(tries),
             halted: false,
             stopped: None,
+            exhausted: None,
+            now: Duration::ZERO,
             spec,
         };
-        let at_once = match scheduler.spec.pace {
-            Pace::Sequential => scheduler.spec.runs.min(1),
-            Pace::Parallel(_) => scheduler.spec.runs,
-        };
         for pair in 0..scheduler.pairs.len() {
-            for index in 1..=at_once {
-                let attempt = AttemptRef { pair, index };
-                scheduler.attempt(attempt).state = State::Queued;
-                scheduler.queue.push(attempt);
+            while scheduler.is_next_certain(pair) {
+                let attempt = scheduler.release(pair);
+                scheduler.queue.push(attempt, &scheduler.lanes);
             }
         }
         scheduler
@@ -168,15 +140,32 @@ impl Scheduler {
 
     /// What is to be done at `now`, in this order.
     pub fn next(&mut self, now: Duration) -> Vec<Action> {
+        self.now = now;
+        if !self.halted
+            && self.open > 0
+            && let Some(exhausted) = self.meter.exhausted(now)
+        {
+            self.exhausted = Some(exhausted);
+            self.halt(CancelReason::Budget);
+        }
         let mut actions = std::mem::take(&mut self.pending);
-        self.queue.wake(now);
+        self.queue.wake(now, &self.lanes);
         // A pair that goes on does so in the place that its last try has just left, so there is room for all of these.
         while let Some((attempt, kept)) = self.queue.pop_continuing() {
             self.start(attempt, kept, &mut actions);
         }
         while self.running < self.spec.concurrency.max(1)
-            && let Some(attempt) = self.queue.pop()
+            && let Some(attempt) = self.queue.pop(now, &mut self.lanes)
         {
+            self.start(attempt, false, &mut actions);
+        }
+        while self.running < self.spec.concurrency.max(1)
+            && let Some(pair) = self
+                .speculation
+                .as_mut()
+                .and_then(|speculation| speculation.next(now, &mut self.lanes))
+        {
+            let attempt = self.release(pair);
             self.start(attempt, false, &mut actions);
         }
         actions
@@ -184,17 +173,27 @@ impl Scheduler {
 
     /// Takes note that a running attempt's try has ended.
     pub fn end(&mut self, attempt: AttemptRef, ending: Ending, now: Duration) -> Ended {
-        let Attempt { state, tries } = *self.attempt(attempt);
+        let Attempt {
+            state,
+            tries,
+            started,
+        } = *self.attempt(attempt);
         debug_assert!(
             matches!(state, State::Running | State::Stopping),
             "{attempt} ends but does not run"
         );
         self.running -= 1;
+        self.meter.end(now);
+        self.lanes.end(attempt.pair);
         self.breaker.note(&ending);
+        self.tell_speculation(attempt, started, &ending, now);
         match ending {
-            Ending::Graded { outcome, score } => self.finish(attempt, outcome, score),
+            Ending::Graded { outcome, score, .. } => self.finish(attempt, outcome, score),
             Ending::Cancelled => self.finish(attempt, Outcome::Cancelled, None),
-            Ending::Errored { retry, delay, .. } => {
+            Ending::Errored { class, retry, delay } => {
+                if class == ErrorClass::Throttled {
+                    self.lanes.throttled(attempt.pair, started, now);
+                }
                 let worth_it = retry && state == State::Running && tries < self.spec.tries;
                 if let Some(stopped) = self.breaker.tripped()
                     && !self.halted
@@ -219,9 +218,21 @@ impl Scheduler {
         Ended::Final
     }
 
-    /// When `next` may have something to do though nothing ends: the first delayed retry's time.
+    /// Takes note that an attempt cost so much, in USD, besides its sandbox.
+    pub fn spend(&mut self, usd: f64) {
+        self.meter.spend(usd);
+    }
+
+    /// When `next` may have something to do though nothing ends: a delayed retry's time, an attempt's latest start, a
+    /// limit that grows again, a budget that is used up.
     pub fn wake_at(&self) -> Option<Duration> {
-        self.queue.wake_at()
+        let has_place = self.running < self.spec.concurrency.max(1);
+        let speculation = self.speculation.as_ref().filter(|_| has_place);
+        let speculation = speculation.and_then(|speculation| speculation.wake_at(self.now));
+        let budget = self.meter.exhausted_at().filter(|_| !self.halted);
+        let limit = self.lanes.grows_at().filter(|_| has_place && self.open > 0);
+        let times = [self.queue.wake_at(), speculation, limit, budget];
+        times.into_iter().flatten().min()
     }
 
     /// Cancels the run: what waits is skipped, what runs is told to stop, at the next call of `next`.
@@ -241,22 +252,80 @@ impl Scheduler {
         self.stopped.as_ref()
     }
 
+    /// The budget that was used up, where one was.
+    pub fn exhausted(&self) -> Option<&Exhausted> {
+        self.exhausted.as_ref()
+    }
+
     /// Whether an attempt ended for good only because the run's retries were used up.
     pub fn retries_used_up(&self) -> bool {
         self.retries_used_up
     }
 
+    /// Whether the pair's next attempt is certain to be needed, whatever those that are under way give. All attempts
+    /// of the parallel strategy count as that.
+    fn is_next_certain(&self, pair: usize) -> bool {
+        let Spec {
+            policy, runs, pace, ..
+        } = self.spec;
+        let PairState {
+            tally,
+            open,
+            released,
+            stopped,
+        } = self.pairs[pair];
+        if stopped || released >= runs {
+            return false;
+        }
+        let under_way = released - (runs - open);
+        match pace {
+            Pace::Parallel(_) => true,
+            Pace::Sequential => under_way == 0,
+            Pace::Adaptive => !tally.could_be_decided(policy, runs, open, under_way),
+        }
+    }
+
+    fn release(&mut self, pair: usize) -> AttemptRef {
+        self.pairs[pair].released += 1;
+        let attempt = AttemptRef {
+            pair,
+            index: self.pairs[pair].released,
+        };
+        self.attempt(attempt).state = State::Queued;
+        attempt
+    }
+
     fn start(&mut self, attempt: AttemptRef, kept: bool, actions: &mut Vec<Action>) {
+        let now = self.now;
         let entry = self.attempt(attempt);
         entry.state = State::Running;
+        entry.started = now;
         entry.tries += 1;
         let try_number = entry.tries;
         self.running += 1;
+        self.meter.start(now);
+        self.lanes.start(attempt.pair);
+        if let Some(speculation) = &mut self.speculation {
+            let has_more = self.pairs[attempt.pair].released < self.spec.runs;
+            speculation.started(attempt, has_more, now, &self.lanes);
+        }
         actions.push(Action::Start {
             attempt,
             try_number,
             kept,
         });
+    }
+
+    fn tell_speculation(&mut self, attempt: AttemptRef, started: Duration, ending: &Ending, now: Duration) {
+        let Some(speculation) = &mut self.speculation else {
+            return;
+        };
+        let told = match ending {
+            Ending::Graded { command, .. } => Told::Ended(*command),
+            Ending::Cancelled => Told::Stopped,
+            Ending::Errored { .. } => Told::Nothing,
+        };
+        speculation.ended(attempt, started, now.saturating_sub(started), told, &self.lanes);
     }
 
     fn try_again(&mut self, attempt: AttemptRef, delay: Duration, now: Duration) {
@@ -266,7 +335,7 @@ impl Scheduler {
         } else if self.spec.pace == Pace::Sequential {
             self.queue.push_continuing(attempt, false);
         } else {
-            self.queue.push(attempt);
+            self.queue.push(attempt, &self.lanes);
         }
     }
 
@@ -282,24 +351,35 @@ impl Scheduler {
         let stops_when_decided = self.spec.pace != Pace::Parallel(OnPass::Continue);
         if stops_when_decided && pair.tally.decided(policy, runs, pair.open).is_some() {
             pair.stopped = true;
+            if let Some(speculation) = &mut self.speculation {
+                speculation.withdraw(attempt.pair, &self.lanes);
+            }
             for index in 1..=runs {
                 let other = AttemptRef { index, ..attempt };
                 self.stop(other, CancelReason::Decided);
             }
-        } else if self.spec.pace == Pace::Sequential && attempt.index < runs {
-            let following = AttemptRef {
-                index: attempt.index + 1,
-                ..attempt
-            };
-            self.attempt(following).state = State::Queued;
-            let kept = matches!(outcome, Outcome::Passed | Outcome::Failed);
-            self.queue.push_continuing(following, kept);
+            return;
+        }
+        while self.is_next_certain(attempt.pair) {
+            let following = self.release(attempt.pair);
+            if self.spec.pace == Pace::Sequential {
+                let kept = matches!(outcome, Outcome::Passed | Outcome::Failed);
+                self.queue.push_continuing(following, kept);
+            } else {
+                self.queue.push(following, &self.lanes);
+            }
+        }
+        if self.pairs[attempt.pair].released == runs
+            && let Some(speculation) = &mut self.speculation
+        {
+            speculation.withdraw(attempt.pair, &self.lanes);
         }
     }
 
     /// Stops the whole run.
     fn halt(&mut self, reason: CancelReason) {
         self.halted = true;
+        self.speculation = None;
         for pair in 0..self.pairs.len() {
             for index in 1..=self.spec.runs {
                 self.stop(AttemptRef { pair, index }, reason);
@@ -322,7 +402,7 @@ impl Scheduler {
                 } else {
                     Action::Skip { attempt, reason }
                 });
-                self.queue.forget(attempt);
+                self.queue.forget(attempt, &self.lanes);
                 self.close(attempt);
             }
             State::Stopping | State::Ended => {}

@@ -1,14 +1,14 @@
 //! How a whole run ended, and the exit code that says so.
 
 use crate::model::summary::{Conclusion, GateResult};
-use crate::model::{ExitCode, Totals};
+use crate::model::{CancelReason, ExitCode, Totals};
 
 /// What the end of a run depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
     /// Some attempt gave a result.
     pub measured: bool,
-    /// Every planned pair is pass or fail.
+    /// Every planned pair is pass or fail, and nothing stopped the run before its plan was done.
     pub complete: bool,
     /// The run was cancelled.
     pub cancelled: bool,
@@ -19,11 +19,11 @@ pub struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// A run that came to its end, without gates.
-    pub fn of(totals: &Totals) -> Self {
+    /// A run that came to its end, or was stopped for a reason, without gates.
+    pub fn of(totals: &Totals, reason: Option<CancelReason>) -> Self {
         Self {
             measured: totals.attempts.graded > 0,
-            complete: is_complete(totals),
+            complete: is_complete(totals) && reason != Some(CancelReason::Budget),
             cancelled: false,
             skipped: false,
             gates: &[],

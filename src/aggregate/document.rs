@@ -1,6 +1,6 @@
 //! The whole run as `summary.json` tells it, before it is compared with anything.
 
-use super::{Facts, conclude, is_complete, pair_summary, round_seconds, totals};
+use super::{Facts, conclude, pair_summary, round_seconds, totals};
 use crate::model::summary::{SUMMARY_SCHEMA, Tool};
 use crate::model::{
     AttemptRecord, CancelReason, PairRun, PairSummary, PlannedPair, Run, RunFacts, RunPlan, Summary,
@@ -17,16 +17,18 @@ pub fn summarize(run: &Run) -> Summary {
         .map(|(pair, attempts)| summarize_pair(pair, plan, attempts))
         .collect();
     let totals = totals(&pairs);
+    let reason = stopped_by(run, &pairs);
     let facts = Facts {
         cancelled: run.cancelled,
-        ..Facts::of(&totals)
+        ..Facts::of(&totals, reason)
     };
-    let facts = RunFacts {
+    let run_facts = RunFacts {
         id: run.id.clone(),
         started_at: run.started_at,
         wall_seconds: round_seconds(run.wall_seconds),
-        complete: is_complete(&totals),
+        complete: facts.complete,
         conclusion: conclude(facts).0,
+        reason,
         strategy: plan.strategy,
         runs: plan.runs,
         concurrency: plan.concurrency.value,
@@ -42,14 +44,25 @@ pub fn summarize(run: &Run) -> Summary {
     Summary {
         schema: SUMMARY_SCHEMA.to_owned(),
         tool: Tool::this(),
-        run: facts,
+        run: run_facts,
         totals,
         pairs,
+        scheduling: None,
         comparison: None,
         gates: Vec::new(),
         quarantined: Vec::new(),
         notices: run.notices.clone(),
     }
+}
+
+/// Why the run ended before its plan was done.
+fn stopped_by(run: &Run, pairs: &[PairSummary]) -> Option<CancelReason> {
+    if run.cancelled {
+        return Some(CancelReason::Run);
+    }
+    let attempts = pairs.iter().flat_map(|pair| &pair.attempts);
+    let mut reasons = attempts.filter_map(|attempt| attempt.reason);
+    reasons.find(|reason| *reason != CancelReason::Decided)
 }
 
 /// Decides one pair of a run.

@@ -139,6 +139,14 @@ impl Tally {
         same.then_some(best)
     }
 
+    /// Whether results of the next `more` of the `missing` attempts could decide the pair. If not, another one is
+    /// certain to be needed, unless one of them errors for good.
+    pub fn could_be_decided(&self, policy: Policy, planned: u32, missing: u32, more: u32) -> bool {
+        let left = missing.saturating_sub(more);
+        let decides = |outcome| self.with(more, outcome).decided(policy, planned, left).is_some();
+        decides(Outcome::Passed) || decides(Outcome::Failed)
+    }
+
     fn with(mut self, more: u32, outcome: Outcome) -> Self {
         match outcome {
             Outcome::Passed => {

@@ -82,6 +82,14 @@ pub(super) fn answer(root: &Utf8Path, args: &[&str]) -> Option<String> {
     (output.status.success() && !line.is_empty()).then(|| line.to_owned())
 }
 
+/// Whether a file is as the commit that is checked out has it; `path` starts at `directory`.
+pub fn is_tracked(directory: &Utf8Path, path: &Utf8Path) -> bool {
+    let path = directory.join(path);
+    path.is_file()
+        && says_yes(directory, &["ls-files", "--error-unmatch", "--", path.as_str()])
+        && says_yes(directory, &["diff", "--quiet", "HEAD", "--", path.as_str()])
+}
+
 /// Whether `root` lies in a work tree. `without` is what works without git.
 ///
 /// # Errors

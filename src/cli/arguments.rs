@@ -78,7 +78,7 @@ pub(super) struct SelectionArguments {
     /// Attempts of each pair
     #[arg(long, value_name = "N")]
     pub(super) runs: Option<String>,
-    /// When attempts start: sequential or parallel
+    /// When attempts start: sequential, parallel or adaptive
     #[arg(long, value_name = "STRATEGY")]
     pub(super) strategy: Option<String>,
     /// Short for `--strategy parallel` with every attempt at once; `=false` for sequential
@@ -122,6 +122,12 @@ pub(super) enum TextOrJson {
 pub(super) struct PlanArguments {
     #[command(flatten)]
     pub(super) selection: SelectionArguments,
+    /// What the run is compared with, and durations are taken from: a file, a directory, git:REF:PATH, measure, none
+    #[arg(long, value_name = "SRC")]
+    pub(super) baseline: Option<String>,
+    /// Earlier results, each a run, which durations are taken from too (repeatable)
+    #[arg(long, value_name = "SRC", num_args = 1..)]
+    pub(super) history: Vec<String>,
     /// How to print the plan
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: TextOrJson,

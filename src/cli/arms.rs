@@ -91,15 +91,25 @@ fn backend(config: &Config, job: &Job, context: &Context) -> Result<Arc<dyn Back
     Ok(Arc::new(LocalBackend::new(local, options, &job.workspace.root)?))
 }
 
-/// Gives two plans one number of places between them; without a limit, or with room for both, each keeps its own.
-/// Returns whether they can run at once: of a single place, each gets all in its turn.
+/// Gives two plans one number of places, one budget and one set of limits between them; without a number, or with room
+/// for both, each keeps its own places. Returns whether they can run at once: of a single place, each gets all in its
+/// turn.
 pub(super) fn share(head: &mut RunPlan, base: &mut RunPlan, most: Option<usize>) -> bool {
-    let Some(most) = most.filter(|most| head.concurrency.value + base.concurrency.value > *most) else {
-        return true;
-    };
-    if most < 2 {
+    for plan in [&mut *head, &mut *base] {
+        plan.budget = plan.budget.part(0.5);
+    }
+    let most = most.filter(|most| head.concurrency.value + base.concurrency.value > *most);
+    let single = head.limits.iter().map(|limit| limit.concurrency).chain(most);
+    if single.min().is_some_and(|least| least < 2) {
         return false;
     }
+    for (of_head, of_base) in head.limits.iter_mut().zip(&mut base.limits) {
+        of_base.concurrency = of_head.concurrency / 2;
+        of_head.concurrency -= of_base.concurrency;
+    }
+    let Some(most) = most else {
+        return true;
+    };
     // What one does not need is the other's.
     let of_base = base
         .concurrency

@@ -13,6 +13,7 @@ use crate::aggregate::{self, Facts};
 use crate::compare::{self, Criteria, Known, Options, Quarantine};
 use crate::config::{CompareConfig, Config, FlakyConfig, HistoryConfig, ReportConfig};
 use crate::model::{Comparison, ExitCode, Policy, ResultSet, Run, Summary};
+use crate::plan;
 
 /// How results are compared at `now`.
 pub(super) fn options(compare: &CompareConfig, report: &ReportConfig, now: Timestamp) -> Options {
@@ -74,6 +75,7 @@ impl Judging<'_> {
         let current = ResultSet::of_summary("this run", &self.summary);
         let found = compare::assess(self.baseline.as_ref(), &current, &self.criteria());
         let mut summary = self.summary;
+        summary.scheduling = plan::hindsight(&self.run.plan, &summary);
         summary.comparison = found.comparison;
         summary.gates = found.gates;
         summary.quarantined = found.quarantined;
@@ -82,7 +84,7 @@ impl Judging<'_> {
             cancelled,
             skipped,
             gates: &summary.gates,
-            ..Facts::of(&summary.totals)
+            ..Facts::of(&summary.totals, summary.run.reason)
         });
         summary.run.conclusion = conclusion;
         (summary, exit)

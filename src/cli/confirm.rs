@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use anyhow::Context as _;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::arms::{Arm, Common, Driver, Place, share};
@@ -11,7 +12,8 @@ use crate::aggregate;
 use crate::model::comparison::{Flip, Flips};
 use crate::model::layout::CONFIRM_DIR;
 use crate::model::{
-    Concurrency, PairId, Produces, RunPlan, Selection, SelectionKind, Strategy, Summary, Verdict, with_causes,
+    Concurrency, PairId, PlannedBudget, PlannedLimit, Produces, RunPlan, Selection, SelectionKind, Strategy,
+    Summary, Verdict, with_causes,
 };
 
 /// What is tried again.
@@ -26,6 +28,10 @@ pub(super) struct Wanted<'a> {
     pub(super) base: Option<(&'a RunPlan, &'a Utf8Path)>,
     /// Most attempts at once.
     pub(super) most: Option<usize>,
+    /// The limits of both sides together.
+    pub(super) limits: &'a [PlannedLimit],
+    /// What is left of the budget; `None` where it is used up.
+    pub(super) budget: Option<PlannedBudget>,
 }
 
 /// What became of the fresh attempts.
@@ -82,6 +88,7 @@ impl Wanted<'_> {
         if flipped.is_empty() {
             return Ok(None);
         }
+        let budget = self.budget.context("the budget is used up")?;
         let directory = self.directory.join(CONFIRM_DIR);
         let place = |name, root, run_id, directory: Utf8PathBuf| Place {
             name,
@@ -90,10 +97,13 @@ impl Wanted<'_> {
             directory,
             overwrite: false,
         };
-        let mut plan = fresh(self.plan, &flipped, self.attempts, self.most);
-        let base = self
-            .base
-            .map(|(plan, root)| (fresh(plan, &flipped, self.attempts, self.most), root));
+        let fresh = |plan: &RunPlan| RunPlan {
+            limits: self.limits.to_vec(),
+            budget,
+            ..fresh(plan, &flipped, self.attempts, self.most)
+        };
+        let mut plan = fresh(self.plan);
+        let base = self.base.map(|(plan, root)| (fresh(plan), root));
         let (mut at_once, mut arms) = (true, Vec::new());
         if let Some((mut base, root)) = base {
             at_once = share(&mut plan, &mut base, self.most);

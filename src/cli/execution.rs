@@ -17,6 +17,7 @@ use super::{Failure, keep, tell};
 use crate::aggregate;
 use crate::compare::Known;
 use crate::model::{ExitCode, Run, RunPlan, Summary};
+use crate::plan;
 use crate::sandbox::local::harden_self;
 
 /// Everything that a run needs, settled before anything is spent.
@@ -71,6 +72,7 @@ impl Execution<'_> {
             started_at: self.started_at,
             audience: self.audience,
         };
+        let (limits, budget) = (self.plan.limits.clone(), self.plan.budget);
         let base = self.base()?;
         let at_once = base.as_ref().is_none_or(|base| base.at_once);
         harden_self();
@@ -95,6 +97,11 @@ impl Execution<'_> {
         let (Some(run), base_run) = (runs.next(), runs.next()) else {
             return Err(anyhow::anyhow!("nothing was run").into());
         };
+        let budget = plan::left(
+            budget,
+            [&run].into_iter().chain(&base_run),
+            &self.suite.config.price,
+        );
         let mut judging = Judging {
             config: &self.suite.config,
             run: &run,
@@ -117,6 +124,8 @@ impl Execution<'_> {
                 .as_ref()
                 .map(|measured| (&measured.arm.job.plan, measured.base.root())),
             most: self.suite.most_at_once(),
+            limits: &limits,
+            budget,
         };
         let fresh = wanted.confirm(&mut judging, &common, driver);
         let (summary, exit) = judging.conclude(run.cancelled || fresh.cancelled, self.skipped);

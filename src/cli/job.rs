@@ -12,7 +12,6 @@ use crate::model::RunPlan;
 use crate::redact::{MIN_SECRET, Redactor};
 use crate::runner::{self, Job};
 use crate::sandbox::Workspace;
-use crate::schedule::Pace;
 
 /// What attempts are given from this process's environment.
 pub(super) struct Means {
@@ -71,7 +70,7 @@ pub(super) fn job(
         env: means.env.clone(),
         secrets: means.secrets.clone(),
         rules: runner::rules(config),
-        pace: Pace::new(plan.strategy, plan.on_pass)?,
+        price: config.price.clone(),
         retry: config.retry,
         workspace,
         attempt: config.attempt.clone(),

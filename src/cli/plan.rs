@@ -1,16 +1,28 @@
 //! `evalwave plan`.
 
-use super::arguments::{PlanArguments, TextOrJson};
-use super::context::Context;
+use super::arguments::{PlanArguments, TextOrJson, given};
+use super::baseline::Baseline;
+use super::context::{self, Context};
+use super::past::Past;
 use super::sources::Suite;
-use super::{Failure, json, print};
+use super::{Failure, conclude, json, print};
+use crate::config::settings;
 use crate::model::ExitCode;
 use crate::{plan as planning, report};
 
 pub(super) fn plan(arguments: &PlanArguments, context: &Context) -> Result<ExitCode, Failure> {
-    let suite = Suite::read(&arguments.selection, &[], context)?;
-    let plan = suite.plan(&arguments.selection)?;
-    let document = planning::document(&plan, &suite.config);
+    let mut more = vec![(settings::BASELINE, arguments.baseline.as_deref())];
+    let history = arguments.history.iter();
+    more.extend(history.map(|source| (settings::HISTORY, Some(source.as_str()))));
+    let suite = Suite::read(&arguments.selection, &more, context)?;
+    let config = &suite.config;
+    let policy = Some(config.policy);
+    let known = conclude::known(&config.history, &config.flaky, policy, context::now(), context)?;
+    let named = given(arguments.baseline.as_deref()).is_some();
+    let baseline = Baseline::read(&suite, named, context)?;
+    let past = Past::of(&suite, named, &baseline, &known, context);
+    let plan = suite.plan(&arguments.selection, &past)?;
+    let document = planning::document(&plan, config);
     print(&match arguments.format {
         TextOrJson::Text => report::plan::text(&document),
         TextOrJson::Json => json(&document)?,

@@ -11,6 +11,7 @@ use super::context::{self, Context};
 use super::execution::{Execution, LOST};
 use super::job::Means;
 use super::output::Output;
+use super::past::Past;
 use super::progress::Progress;
 use super::recorder::{Audience, Show};
 use super::sources::Suite;
@@ -33,7 +34,6 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
             .map(|source| (settings::HISTORY, Some(source.as_str()))),
     );
     let suite = Suite::read(&arguments.selection, &more, context)?;
-    let plan = suite.plan(&arguments.selection)?;
     let started_at = context::now();
     let config = &suite.config;
     let known = conclude::known(
@@ -43,7 +43,10 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
         started_at,
         context,
     )?;
-    let baseline = Baseline::read(&suite, given(arguments.baseline.as_deref()).is_some(), context)?;
+    let named = given(arguments.baseline.as_deref()).is_some();
+    let baseline = Baseline::read(&suite, named, context)?;
+    let past = Past::of(&suite, named, &baseline, &known, context);
+    let plan = suite.plan(&arguments.selection, &past)?;
     let output = Output::of(
         given(arguments.output_dir.as_deref()),
         context::new_run_id(started_at),

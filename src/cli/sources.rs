@@ -5,6 +5,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::arguments::{SelectionArguments, given};
 use super::context::Context;
+use super::past::Past;
 use super::{Failure, tell};
 use crate::catalog;
 use crate::compare;
@@ -57,7 +58,7 @@ impl Suite {
     }
 
     /// Plans what was selected.
-    pub(super) fn plan(&self, selection: &SelectionArguments) -> Result<RunPlan, Failure> {
+    pub(super) fn plan(&self, selection: &SelectionArguments, past: &Past) -> Result<RunPlan, Failure> {
         let changed = given(selection.changed_since.as_deref())
             .map(|reference| catalog::changed_files(&self.root, reference))
             .transpose()?;
@@ -80,6 +81,8 @@ impl Suite {
             pairs: &self.pairs,
             select: &select,
             capacity: self.capacity(),
+            experience: &past.experience,
+            is_pinned: past.is_pinned,
         };
         Ok(plan::build(&request)?)
     }

@@ -23,6 +23,8 @@ pub struct GateFacts {
     pub failed: usize,
     /// Pairs without a verdict, in their order.
     pub without_verdict: Vec<PairId>,
+    /// The run was stopped by its budget before its plan was done.
+    pub is_cut_short: bool,
     /// Attempts that errored for good; `None` where attempts are not known one by one.
     pub errored_attempts: Option<usize>,
 }
@@ -39,7 +41,10 @@ impl GateFacts {
             .count();
         let all_known = results.pairs.iter().all(|pair| pair.samples.is_some());
         let pairs = results.pairs.iter().map(|pair| (pair.id.clone(), pair.verdict));
-        Self::new(pairs, (errored > 0 || all_known).then_some(errored))
+        Self {
+            is_cut_short: results.is_cut_short,
+            ..Self::new(pairs, (errored > 0 || all_known).then_some(errored))
+        }
     }
 
     /// Passed over passed + failed; `None` where no pair has a verdict.
@@ -54,6 +59,7 @@ impl GateFacts {
             passed: 0,
             failed: 0,
             without_verdict: Vec::new(),
+            is_cut_short: false,
             errored_attempts,
         };
         for (id, verdict) in pairs {
@@ -123,6 +129,10 @@ fn finding(gate: Gate, facts: &GateFacts, comparison: Option<&Comparison>) -> (b
 fn incomplete(facts: &GateFacts) -> (bool, String) {
     let missing = &facts.without_verdict;
     let why = match missing.len() {
+        0 if facts.is_cut_short => format!(
+            "{} a verdict, but the budget was used up before every attempt was made",
+            have(facts.pairs, "pair")
+        ),
         0 => format!("{} a verdict", have(facts.pairs, "pair")),
         1 => format!("1 of {} pairs has no verdict: {}", facts.pairs, names(missing)),
         many => format!(
@@ -131,7 +141,7 @@ fn incomplete(facts: &GateFacts) -> (bool, String) {
             names(missing)
         ),
     };
-    (!missing.is_empty(), why)
+    (facts.is_cut_short || !missing.is_empty(), why)
 }
 
 fn error(facts: &GateFacts) -> (bool, String) {

@@ -61,6 +61,7 @@ pub fn merge(mut sets: Vec<ResultSet>) -> Result<ResultSet, MergeError> {
         wall_seconds: None,
         run_url: same_in_all(&sets, |set| set.run_url.clone()),
         selection: selection(&sets),
+        is_cut_short: sets.iter().any(|set| set.is_cut_short),
         pairs: sets.into_iter().flat_map(|set| set.pairs).collect(),
     })
 }

@@ -53,7 +53,9 @@ pub(super) fn ran(experiment: &str, eval: &str, outcomes: &[Outcome]) -> PairRes
             outcome: *outcome,
             stopped_early: *outcome == Outcome::Cancelled,
             command_seconds: None,
+            overhead_seconds: None,
             score: None,
+            usage: None,
         })
         .collect();
     PairResult {

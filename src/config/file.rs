@@ -77,8 +77,7 @@ pub(super) struct File {
     /// What reports show.
     pub(super) report: Option<Report>,
     /// Prices in USD, for costs.
-    #[expect(dead_code, reason = "its keys are checked; costs come later")]
-    price: Option<Price>,
+    pub(super) price: Option<Price>,
 }
 
 /// A file, and its `sandbox`.
@@ -233,9 +232,9 @@ pub(super) struct Retry {
 #[serde(deny_unknown_fields, expecting = "a mapping with `label` and `concurrency`")]
 pub(super) struct Limit {
     /// The label, as `NAME=VALUE`.
-    label: LabelText,
+    pub(super) label: LabelText,
     /// How many at once.
-    concurrency: AtOnce,
+    pub(super) concurrency: AtOnce,
 }
 
 /// Caps on what a run may use.
@@ -247,8 +246,7 @@ pub(super) struct Budget {
     /// USD.
     pub(super) cost: Option<Amount>,
     /// Whether a run goes on whose use cannot be known. Default: `false`.
-    #[expect(dead_code, reason = "it says something only beside a cap")]
-    allow_unknown: Option<bool>,
+    pub(super) allow_unknown: Option<bool>,
 }
 
 /// Gates for the pairs with a label.
@@ -316,23 +314,21 @@ pub(super) enum Comment {
 /// Prices in USD.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a mapping")]
-#[expect(dead_code, reason = "its keys are checked; costs come later")]
 pub(super) struct Price {
-    /// Of a vCPU for an hour.
-    vcpu_hour: Option<Amount>,
-    /// Of a GB of memory for an hour.
-    gb_hour: Option<Amount>,
-    /// Of models, by name.
-    models: Option<BTreeMap<String, ModelPrice>>,
+    /// Of a vCPU for an hour, in sandboxes that are hired; those on this machine cost nothing.
+    pub(super) vcpu_hour: Option<Amount>,
+    /// Of a GB of memory for an hour, likewise.
+    pub(super) gb_hour: Option<Amount>,
+    /// Of models, by the name that a pair's label `model` has.
+    pub(super) models: Option<BTreeMap<String, ModelPrice>>,
 }
 
 /// What a model costs.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping with `input` and `output`")]
-#[expect(dead_code, reason = "its keys are checked; costs come later")]
 pub(super) struct ModelPrice {
     /// USD for a million tokens that it reads.
-    input: Amount,
+    pub(super) input: Amount,
     /// USD for a million tokens that it writes.
-    output: Amount,
+    pub(super) output: Amount,
 }

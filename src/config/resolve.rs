@@ -3,6 +3,7 @@
 //! What is written is checked to the end before anything is refused for not being built in yet.
 
 mod attempt;
+mod spending;
 mod suite;
 mod unbuilt;
 
@@ -56,7 +57,6 @@ pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<C
         file: &file,
         sandbox: sandbox.as_ref(),
         kind,
-        mode: &mode,
         origin,
         given,
     })?;
@@ -75,6 +75,9 @@ pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<C
         policy,
         on_pass: file.on_pass.unwrap_or_default(),
         on_timeout: file.on_timeout.unwrap_or_default(),
+        limits: spending::limits(file.limits.unwrap_or_default()),
+        budget: spending::budget(file.budget.as_ref()),
+        price: spending::price(file.price),
         retry: retry(file.retry.unwrap_or_default()),
         sandbox: SandboxConfig::Local(self::local(local)),
         baseline,

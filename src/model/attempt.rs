@@ -214,6 +214,13 @@ pub struct AttemptRecord {
 }
 
 impl AttemptRecord {
+    /// Seconds that its sandbox was held besides its command; `None` where that had not both a start and an end, or
+    /// where the attempt had the sandbox of the one before.
+    pub fn overhead_seconds(&self) -> Option<f64> {
+        self.phases.provision?;
+        Some((self.seconds - self.phases.command?).max(0.0))
+    }
+
     /// The record of an attempt that never started.
     pub fn not_started(index: u32, reason: CancelReason) -> Self {
         Self {

@@ -112,7 +112,7 @@ pub struct History {
     pub expected_fail_to_pass: Option<f64>,
 }
 
-/// A pair that only one side has.
+/// A pair, by its names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PairRef {
     /// The agent set-up.

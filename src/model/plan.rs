@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::forecast::Forecast;
 use super::id::{Labels, PairId};
 use super::policy::{OnPass, Policy, Strategy, policy_text};
 
@@ -62,6 +63,43 @@ pub struct PlannedPair {
     pub predicted_seconds: Option<f64>,
 }
 
+/// How many attempts of pairs with a label run at once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedLimit {
+    /// The label's name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// At least 1.
+    pub concurrency: usize,
+}
+
+impl PlannedLimit {
+    /// Whether attempts of a pair with these labels count against it.
+    pub fn holds(&self, labels: &Labels) -> bool {
+        labels.values(&self.name).contains(&self.value)
+    }
+}
+
+/// What a run may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlannedBudget {
+    /// Seconds of all sandboxes together.
+    pub sandbox_seconds: Option<f64>,
+    /// USD.
+    pub cost_usd: Option<f64>,
+}
+
+impl PlannedBudget {
+    /// A share of it.
+    pub fn part(self, share: f64) -> Self {
+        Self {
+            sandbox_seconds: self.sandbox_seconds.map(|seconds| seconds * share),
+            cost_usd: self.cost_usd.map(|cost| cost * share),
+        }
+    }
+}
+
 /// Everything that a run is going to do. Each pair x attempt is in it once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunPlan {
@@ -82,6 +120,18 @@ pub struct RunPlan {
     pub produces: Produces,
     /// How many at once.
     pub concurrency: Concurrency,
+    /// How many at once of some of them.
+    #[serde(default)]
+    pub limits: Vec<PlannedLimit>,
+    /// What it may use.
+    #[serde(default)]
+    pub budget: PlannedBudget,
+    /// Seconds around a command in a fresh sandbox, where earlier runs tell.
+    #[serde(default)]
+    pub overhead_seconds: Option<f64>,
+    /// What it is expected to take and cost; `None` is unknown.
+    #[serde(default)]
+    pub forecast: Option<Forecast>,
     /// How much of the suite this is.
     pub selection: Selection,
     /// The sandbox kind's name.

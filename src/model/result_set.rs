@@ -6,6 +6,7 @@ use super::attempt::{CancelReason, Outcome};
 use super::id::{Labels, PairId};
 use super::plan::{Selection, SelectionKind};
 use super::policy::Policy;
+use super::reading::Usage;
 use super::summary::{PairSummary, Summary, Verdict};
 
 /// One attempt of a pair, as far as a comparison needs it.
@@ -19,8 +20,12 @@ pub struct Sample {
     pub stopped_early: bool,
     /// How long its command took, in seconds, where known.
     pub command_seconds: Option<f64>,
+    /// How long its fresh sandbox was held besides, in seconds, where known.
+    pub overhead_seconds: Option<f64>,
     /// 0 to 1, where the format has scores.
     pub score: Option<f64>,
+    /// What it used, where known.
+    pub usage: Option<Usage>,
 }
 
 /// One pair of a result set.
@@ -61,6 +66,8 @@ pub struct ResultSet {
     pub run_url: Option<String>,
     /// How much of the suite it covers, where known.
     pub selection: Option<Selection>,
+    /// The run is known to have been stopped by its budget before its plan was done.
+    pub is_cut_short: bool,
     /// Its pairs; each id once.
     pub pairs: Vec<PairResult>,
 }
@@ -78,6 +85,7 @@ impl ResultSet {
             wall_seconds: None,
             run_url: None,
             selection: None,
+            is_cut_short: false,
             pairs,
         }
     }
@@ -95,6 +103,7 @@ impl ResultSet {
             wall_seconds: Some(run.wall_seconds),
             run_url: run.url.clone(),
             selection: Some(run.selection),
+            is_cut_short: run.reason == Some(CancelReason::Budget),
             pairs: summary.pairs.iter().map(PairResult::of_summary).collect(),
         }
     }
@@ -116,7 +125,9 @@ impl PairResult {
                 outcome: attempt.outcome,
                 stopped_early: attempt.reason == Some(CancelReason::Decided),
                 command_seconds: attempt.phases.command,
+                overhead_seconds: attempt.overhead_seconds(),
                 score: attempt.score,
+                usage: attempt.usage,
             })
             .collect();
         Self {

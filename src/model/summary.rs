@@ -6,8 +6,9 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::attempt::AttemptRecord;
+use super::attempt::{AttemptRecord, CancelReason};
 use super::comparison::Comparison;
+use super::forecast::Scheduling;
 use super::id::{EvalId, ExperimentId, Labels, PairId};
 use super::plan::Selection;
 use super::policy::{Policy, Strategy, policy_text};
@@ -80,6 +81,10 @@ pub struct RunFacts {
     pub complete: bool,
     /// How it ended.
     pub conclusion: Conclusion,
+    /// Why it ended before its plan was done, where it did: it was cancelled, its first tries all died in the same way,
+    /// its budget was used up.
+    #[serde(default)]
+    pub reason: Option<CancelReason>,
     /// When attempts started.
     pub strategy: Strategy,
     /// Attempts of each pair.
@@ -254,6 +259,9 @@ pub struct Summary {
     pub totals: Totals,
     /// Its pairs, in plan order.
     pub pairs: Vec<PairSummary>,
+    /// How it was scheduled; `None` where nothing ran.
+    #[serde(default)]
+    pub scheduling: Option<Scheduling>,
     /// Against the baseline; `None` without one.
     #[serde(default)]
     pub comparison: Option<Comparison>,

@@ -1,5 +1,6 @@
 //! How many attempts (or pairs) run at once, and why, in words.
 
+use super::select::Shard;
 use crate::config::{Config, WantedConcurrency};
 use crate::model::{Concurrency, Produces, RunPlan, Strategy};
 
@@ -14,13 +15,34 @@ pub fn waves(plan: &RunPlan) -> usize {
     total.div_ceil(plan.concurrency.value.max(1))
 }
 
-/// What was wanted, cut to `max-concurrency`, to what the engine can take, and to what there is.
-pub(super) fn settle(config: &Config, pairs: usize, capacity: Option<&(usize, String)>) -> Concurrency {
-    let per_pair = counts_pairs(config.strategy, config.attempt.produces);
-    let total = if per_pair {
+/// What there is to run at once: pairs, or pairs x runs.
+pub(super) fn total(strategy: Strategy, produces: Produces, pairs: usize, runs: u32) -> usize {
+    if counts_pairs(strategy, produces) {
         pairs
     } else {
-        pairs.saturating_mul(config.runs as usize)
+        pairs.saturating_mul(runs as usize)
+    }
+}
+
+/// What was wanted, cut to `max-concurrency`, to what the engine can take, and to what there is. A shard has its share
+/// of what was asked for and of `max-concurrency`; what the engine can take is its own.
+pub(super) fn settle(
+    config: &Config,
+    strategy: Strategy,
+    pairs: usize,
+    capacity: Option<&(usize, String)>,
+    shard: Option<Shard>,
+) -> Concurrency {
+    let per_pair = counts_pairs(strategy, config.attempt.produces);
+    let total = total(strategy, config.attempt.produces, pairs, config.runs);
+    let share = |whole: usize| shard.map_or(whole, |shard| shard.share(whole));
+    let of_shard = |whole: usize| match shard {
+        Some(_) => format!(", this shard's share of {whole}"),
+        None => String::new(),
+    };
+    let wish = |asked: usize| match shard {
+        Some(_) => format!("this shard's {} of the {asked} asked for", share(asked)),
+        None => format!("the {asked} asked for"),
     };
     if total == 0 {
         return Concurrency {
@@ -33,14 +55,15 @@ pub(super) fn settle(config: &Config, pairs: usize, capacity: Option<&(usize, St
     let all = if per_pair { "pairs" } else { "pairs x runs" };
     let (wanted, asked) = match config.concurrency {
         WantedConcurrency::Auto => (total, None),
-        WantedConcurrency::Fixed(asked) => (asked.clamp(1, total), Some(asked)),
+        WantedConcurrency::Fixed(asked) => (share(asked).clamp(1, total), Some(asked)),
     };
     let mut value = wanted;
     let mut by = None;
     let limits = [
-        config
-            .max_concurrency
-            .map(|most| (most, format!("max-concurrency {most}"))),
+        config.max_concurrency.map(|most| {
+            let own = share(most);
+            (own, format!("max-concurrency {own}{}", of_shard(most)))
+        }),
         capacity.cloned(),
     ];
     for (most, reason) in limits.into_iter().flatten() {
@@ -60,9 +83,10 @@ pub(super) fn settle(config: &Config, pairs: usize, capacity: Option<&(usize, St
     let why = match (asked, &by) {
         (None, None) => amount,
         (None, Some(by)) => format!("{amount} bounded by {by}"),
-        (Some(asked), None) if asked > total => format!("{amount}, fewer than the {asked} asked for"),
+        (Some(asked), None) if share(asked) > total => format!("{amount}, fewer than {}", wish(asked)),
+        (Some(asked), None) if shard.is_some() => format!("{}, of {amount}", wish(asked)),
         (Some(_), None) => format!("as asked for, of {amount}"),
-        (Some(asked), Some(by)) => format!("the {asked} asked for, of {amount}, bounded by {by}"),
+        (Some(asked), Some(by)) => format!("{}, of {amount}, bounded by {by}", wish(asked)),
     };
     let waves = match total.div_ceil(value) {
         1 => "one wave".to_owned(),

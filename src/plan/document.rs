@@ -4,7 +4,9 @@ use serde::Serialize;
 
 use super::waves;
 use crate::config::{BaselineConfig, Config};
-use crate::model::{Labels, OnPass, Produces, RunPlan, Selection, Strategy};
+use crate::model::{
+    Forecast, Labels, OnPass, PlannedBudget, PlannedLimit, Produces, RunPlan, Selection, Strategy,
+};
 
 /// What `plan --format json` prints. Times are in seconds; `null` is unknown.
 #[derive(Clone, Debug, Serialize)]
@@ -51,6 +53,12 @@ pub struct PlanDocument<'a> {
     pub longest_attempt_seconds: Option<f64>,
     /// How long the run is expected to take.
     pub wall_seconds: Option<f64>,
+    /// What the run, and each strategy at a few concurrencies, is expected to take and cost.
+    pub forecast: Option<&'a Forecast>,
+    /// How many attempts with a label run at once.
+    pub limits: &'a [PlannedLimit],
+    /// What the run may use.
+    pub budget: PlannedBudget,
     /// What decides the results, as a fingerprint.
     pub config_hash: &'a str,
     /// The selected pairs, in plan order.
@@ -103,8 +111,13 @@ pub fn document<'a>(plan: &'a RunPlan, config: &Config) -> PlanDocument<'a> {
         timeout_seconds: config.attempt.timeout.as_secs_f64(),
         grace_seconds: config.attempt.grace.as_secs_f64(),
         longest_attempt_seconds: predictions.and_then(|all| all.into_iter().reduce(f64::max)),
-        // Nothing tells yet how long an attempt takes outside its command.
-        wall_seconds: None,
+        wall_seconds: plan
+            .forecast
+            .as_ref()
+            .map(|forecast| forecast.run.wall_seconds.likely),
+        forecast: plan.forecast.as_ref(),
+        limits: &plan.limits,
+        budget: plan.budget,
         config_hash: &plan.config_hash,
         pairs: plan
             .pairs

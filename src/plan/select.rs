@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use camino::Utf8PathBuf;
 
+use super::experience::Experience;
 use super::{PlanError, hint};
 use crate::config::Config;
 use crate::glob::{IdGlob, id_glob};
@@ -119,10 +120,40 @@ impl std::fmt::Display for Shard {
 }
 
 impl Shard {
-    /// Whether the pair at this position, from 0, is in it. Parts take turns, so that neighbours, which are often
-    /// alike in time, are spread.
-    fn holds(self, position: usize) -> bool {
-        position % self.count == self.index - 1
+    /// Its share of a number that all parts have together, at least 1.
+    pub(super) fn share(self, whole: usize) -> usize {
+        let more = usize::from(self.index <= whole % self.count);
+        (whole / self.count + more).max(1)
+    }
+
+    /// How much of an amount that all parts have together is its own.
+    pub(super) fn part(self) -> f64 {
+        1.0 / self.count as f64
+    }
+
+    /// Which of so many pairs are in it. Parts take turns, so that neighbours, which are often alike in time, are
+    /// spread; with durations each pair, the longest first, goes to the part that has least to do so far.
+    fn holds(self, durations: Option<&[f64]>, pairs: usize) -> Vec<bool> {
+        let Some(durations) = durations else {
+            return (0..pairs)
+                .map(|position| position % self.count == self.index - 1)
+                .collect();
+        };
+        let mut longest_first: Vec<usize> = (0..pairs).collect();
+        longest_first.sort_by(|one, other| durations[*other].total_cmp(&durations[*one]));
+        let mut parts = vec![(0.0, 0_usize); self.count];
+        let mut holds = vec![false; pairs];
+        for pair in longest_first {
+            let least = (0..self.count).min_by(|one, other| {
+                let ((time, number), (other_time, other_number)) = (parts[*one], parts[*other]);
+                f64::total_cmp(&time, &other_time).then(number.cmp(&other_number))
+            });
+            let part = least.unwrap_or_default();
+            parts[part].0 += durations[pair];
+            parts[part].1 += 1;
+            holds[pair] = part == self.index - 1;
+        }
+        holds
     }
 }
 
@@ -131,6 +162,7 @@ pub(super) fn select<'a>(
     config: &Config,
     pairs: &'a [Pair],
     select: &Select,
+    durations: Option<&Experience>,
 ) -> Result<(Vec<&'a Pair>, Selection), PlanError> {
     let experiments = id_globs(&select.experiments)?;
     let evals = id_globs(&select.evals)?;
@@ -160,8 +192,9 @@ pub(super) fn select<'a>(
         SelectionKind::Subset
     };
     if let Some(shard) = select.shard.filter(|shard| shard.count > 1) {
-        let mut position = 0..;
-        selected.retain(|_| position.next().is_some_and(|position| shard.holds(position)));
+        let durations = durations.and_then(|experience| predicted(&selected, experience));
+        let mut held = shard.holds(durations.as_deref(), selected.len()).into_iter();
+        selected.retain(|_| held.next().unwrap_or(false));
         kind = SelectionKind::Shard;
     }
     let selection = Selection {
@@ -170,6 +203,18 @@ pub(super) fn select<'a>(
         of: pairs.len(),
     };
     Ok((selected, selection))
+}
+
+/// Seconds of each pair, the longest known where its own are not; `None` where none are.
+fn predicted(pairs: &[&Pair], experience: &Experience) -> Option<Vec<f64>> {
+    let known: Vec<Option<f64>> = pairs.iter().map(|pair| experience.seconds(&pair.id)).collect();
+    let longest = known.iter().copied().flatten().reduce(f64::max)?;
+    Some(
+        known
+            .into_iter()
+            .map(|seconds| seconds.unwrap_or(longest))
+            .collect(),
+    )
 }
 
 fn id_globs(globs: &[String]) -> Result<Vec<IdGlob>, PlanError> {

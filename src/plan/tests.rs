@@ -3,17 +3,19 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{Globs, LabelGlobs, PlanError, Request, Select, Shard, build, document, waves};
+use super::{Experience, Globs, LabelGlobs, PlanError, Request, Select, Shard, build, document, waves};
 use crate::config::template::{CommandTemplate, Template};
 use crate::config::{
-    AttemptConfig, BaselineConfig, ChangedConfig, CompareConfig, Config, ExitConfig, Format, HomeMode,
-    InfraConfig, LandlockMode, LocalConfig, NetworkMode, PhaseLimits, PublishConfig, PublishWhat,
-    ReportConfig, RetryConfig, SandboxConfig, SuiteConfig, SuiteSource, UploadConfig, WantedConcurrency,
-    WorkspaceMode,
+    AttemptConfig, BaselineConfig, BudgetConfig, ChangedConfig, CompareConfig, Config, ExitConfig, Format,
+    HomeMode, InfraConfig, LandlockMode, LocalConfig, NetworkMode, PhaseLimits, PriceConfig, PublishConfig,
+    PublishWhat, ReportConfig, RetryConfig, SandboxConfig, SuiteConfig, SuiteSource, UploadConfig,
+    WantedConcurrency, WorkspaceMode,
 };
 use crate::model::{
     Labels, OnPass, OnTimeout, Pair, PairId, Policy, Produces, RunPlan, SelectionKind, Strategy,
 };
+
+mod scheduling;
 
 fn template(text: &str) -> Template {
     Template::parse(text).unwrap()
@@ -72,6 +74,9 @@ fn config(command: &str) -> Config {
             tries: 3,
             budget: 0.2,
         },
+        limits: Vec::new(),
+        budget: BudgetConfig::default(),
+        price: PriceConfig::default(),
         sandbox: SandboxConfig::Local(LocalConfig {
             workspace: WorkspaceMode::Copy,
             link: Vec::new(),
@@ -132,6 +137,8 @@ fn plan(config: &Config, pairs: &[Pair], select: &Select) -> Result<RunPlan, Pla
         pairs,
         select,
         capacity: None,
+        experience: &Experience::default(),
+        is_pinned: false,
     })
 }
 
@@ -141,6 +148,8 @@ fn bounded(config: &Config, pairs: usize, memory: usize) -> (usize, String, bool
         pairs: &suite(1, pairs),
         select: &Select::default(),
         capacity: Some((memory, "15 GB of memory".to_owned())),
+        experience: &Experience::default(),
+        is_pinned: false,
     });
     let plan = plan.unwrap();
     let waves = waves(&plan);

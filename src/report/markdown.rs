@@ -44,7 +44,12 @@ fn render_section(section: &Section) -> String {
     match section.topic {
         Topic::Notices => format!("\n{}{more}", list(&section.table)),
         Topic::Gates => format!("\n**{title}**\n{}{more}", list(&section.table)),
-        Topic::Flips | Topic::Groups | Topic::Quarantine | Topic::Attempts | Topic::Others => format!(
+        Topic::Flips
+        | Topic::Groups
+        | Topic::Quarantine
+        | Topic::Attempts
+        | Topic::Scheduling
+        | Topic::Others => format!(
             "\n<details><summary>{title}</summary>\n\n{}{more}\n</details>\n",
             table(&section.table)
         ),

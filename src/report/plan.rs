@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::model::{OnPass, Produces, SelectionKind, Strategy};
+use crate::model::{OnPass, Outlook, Produces, Range, SelectionKind, Strategy};
 use crate::plan::{PlanDocument, PlannedPairDocument};
 
 use super::escape::plain;
@@ -18,6 +18,10 @@ pub fn text(doc: &PlanDocument<'_>) -> String {
     let mut text = format!("{}\n\n", headline(doc));
     for (name, value) in facts(doc) {
         let _ = writeln!(text, "  {name:<16}{value}");
+    }
+    if let Some(forecast) = doc.forecast.filter(|forecast| !forecast.strategies.is_empty()) {
+        text.push('\n');
+        strategies(&mut text, &forecast.strategies);
     }
     if !doc.pairs.is_empty() {
         text.push('\n');
@@ -117,10 +121,98 @@ fn facts(doc: &PlanDocument<'_>) -> Vec<(&'static str, String)> {
             ),
         ),
         ("longest attempt", unknown(doc.longest_attempt_seconds)),
-        ("wall-clock", unknown(doc.wall_seconds)),
     ];
+    let limits = doc
+        .limits
+        .iter()
+        .map(|limit| format!("{} of {}={}", limit.concurrency, limit.name, limit.value));
+    let limits: Vec<String> = limits.collect();
+    if !limits.is_empty() {
+        facts.push(("limits", plain(&format!("at once {}", limits.join(", ")))));
+    }
+    facts.extend(expected(doc));
     facts.extend(costs);
     facts
+}
+
+/// What the run is expected to take and cost, and what it may.
+fn expected(doc: &PlanDocument<'_>) -> Vec<(&'static str, String)> {
+    let run = doc.forecast.map(|forecast| forecast.run);
+    let cap = |what: Option<String>| what.map_or_else(String::new, |what| format!(", budget {what}"));
+    let unknown = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
+    let minutes_cap = doc
+        .budget
+        .sandbox_seconds
+        .map(|seconds| format!("{:.0}", seconds / 60.0));
+    let mut expected = vec![
+        (
+            "wall-clock",
+            unknown(run.map(|run| range(run.wall_seconds, duration))),
+        ),
+        (
+            "sandbox-minutes",
+            unknown(run.map(|run| range(run.sandbox_seconds, minutes))) + &cap(minutes_cap),
+        ),
+    ];
+    let cost = run.and_then(|run| run.cost_usd).map(|cost| range(cost, dollars));
+    if cost.is_some() || doc.budget.cost_usd.is_some() {
+        expected.push(("cost", unknown(cost) + &cap(doc.budget.cost_usd.map(dollars))));
+    }
+    if let Some(forecast) = doc
+        .forecast
+        .filter(|forecast| forecast.known_pairs < doc.pairs.len())
+    {
+        let known = format!(
+            "known of {} of {}, the others are taken from their eval or experiment, else for the longest",
+            forecast.known_pairs,
+            pairs_of(doc.pairs.len())
+        );
+        expected.push(("durations", known));
+    }
+    expected
+}
+
+/// Each strategy at a few concurrencies.
+fn strategies(text: &mut String, outlooks: &[Outlook]) {
+    let has_cost = outlooks.iter().any(|outlook| outlook.cost_usd.is_some());
+    let mut row = |strategy: &str, at_once: &str, wall: &str, sandboxes: &str, cost: &str| {
+        let line = format!("  {strategy:<12}{at_once:>7}  {wall:<28}{sandboxes:<24}{cost}");
+        let _ = writeln!(text, "{}", line.trim_end());
+    };
+    let cost = if has_cost { "cost" } else { "" };
+    row("strategy", "at once", "wall-clock", "sandbox-minutes", cost);
+    for outlook in outlooks {
+        let cost = outlook.cost_usd.map(|cost| range(cost, dollars));
+        row(
+            &outlook.strategy.to_string(),
+            &outlook.concurrency.to_string(),
+            &range(outlook.wall_seconds, duration),
+            &range(outlook.sandbox_seconds, minutes),
+            &cost.unwrap_or_default(),
+        );
+    }
+}
+
+/// `14m28s (13m00s to 16m00s)`.
+fn range(range: Range, shown: fn(f64) -> String) -> String {
+    let (low, high) = (shown(range.low), shown(range.high));
+    let likely = shown(range.likely);
+    if low == high {
+        likely
+    } else {
+        format!("{likely} ({low} to {high})")
+    }
+}
+
+/// Of seconds: whole minutes, with a decimal where there are few.
+fn minutes(seconds: f64) -> String {
+    let minutes = seconds / 60.0;
+    let decimals = usize::from(minutes < 9.95);
+    format!("{minutes:.decimals$}")
+}
+
+fn dollars(usd: f64) -> String {
+    format!("${usd:.2}")
 }
 
 fn pairs(text: &mut String, pairs: &[PlannedPairDocument<'_>]) {
@@ -162,7 +254,9 @@ fn pairs_of(number: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::text;
-    use crate::model::{Labels, OnPass, Produces, Selection, SelectionKind, Strategy};
+    use crate::model::{
+        Forecast, Labels, OnPass, Outlook, PlannedBudget, Produces, Range, Selection, SelectionKind, Strategy,
+    };
     use crate::plan::{PlanDocument, PlannedPairDocument};
 
     fn document(evals: &[String], of: usize) -> PlanDocument<'_> {
@@ -200,6 +294,9 @@ mod tests {
             grace_seconds: 90.0,
             longest_attempt_seconds: None,
             wall_seconds: None,
+            forecast: None,
+            limits: &[],
+            budget: PlannedBudget::default(),
             config_hash: "",
             pairs: evals.iter().map(|eval| pair(eval.as_str())).collect(),
         }
@@ -216,7 +313,7 @@ mod tests {
         document.pairs[0].labels = &labels;
         let text = text(&document);
         let lines: Vec<&str> = text.lines().collect();
-        insta::assert_snapshot!(lines[..15].join("\n"), @"
+        insta::assert_snapshot!(lines[..16].join("\n"), @"
         benchmark: 22 pairs x 2 runs = 44 attempts
 
           selection       22 of 30 pairs
@@ -228,12 +325,13 @@ mod tests {
           timeout         12m00s, killed 1m30s later
           longest attempt unknown
           wall-clock      unknown
+          sandbox-minutes unknown
 
           experiment  eval      labels
           opus        build-0   note=ab tags=x tags=long long long long long lo…
           opus        build-1
         ");
-        assert_eq!(lines.len(), 13 + 20 + 1);
+        assert_eq!(lines.len(), 14 + 20 + 1);
         assert_eq!(lines.last(), Some(&"  … and 2 more"));
     }
 
@@ -247,11 +345,59 @@ mod tests {
             document.most_attempts,
         ) = (true, 3, 20);
         let text = text(&document);
-        let lines: Vec<&str> = text.lines().skip(11).take(3).collect();
+        let lines: Vec<&str> = text.lines().skip(12).take(3).collect();
         insta::assert_snapshot!(lines.join("\n"), @"
           baseline        the base revision runs beside this one and costs as much again: 4 attempts more
           confirm         3 fresh attempts of each pair that flips, on both sides
           at most         20 attempts in all
+        ");
+    }
+
+    #[test]
+    fn a_plan_with_durations_says_what_each_strategy_would_take_and_cost() {
+        let evals: Vec<String> = (0..3).map(|eval| format!("build-{eval}")).collect();
+        let look = |strategy, concurrency, wall: f64, sandboxes: f64| Outlook {
+            strategy,
+            concurrency,
+            wall_seconds: Range {
+                low: wall - 60.0,
+                likely: wall,
+                high: wall + 90.0,
+            },
+            sandbox_seconds: Range {
+                low: sandboxes,
+                likely: sandboxes,
+                high: sandboxes,
+            },
+            cost_usd: Some(Range {
+                low: 1.0,
+                likely: 1.5,
+                high: 2.25,
+            }),
+        };
+        let forecast = Forecast {
+            known_pairs: 2,
+            run: look(Strategy::Parallel, 6, 868.0, 1_200.0),
+            strategies: vec![
+                look(Strategy::Sequential, 3, 1_534.0, 420.0),
+                look(Strategy::Parallel, 6, 868.0, 1_200.0),
+            ],
+        };
+        let mut document = document(&evals, 3);
+        document.forecast = Some(&forecast);
+        document.budget.sandbox_seconds = Some(3_600.0);
+        let text = text(&document);
+        let (_, shown) = text.split_once("longest attempt unknown\n").unwrap();
+        let (shown, _) = shown.split_once("\n  experiment").unwrap();
+        insta::assert_snapshot!(shown, @"
+          wall-clock      14m28s (13m28s to 15m58s)
+          sandbox-minutes 20, budget 60
+          cost            $1.50 ($1.00 to $2.25)
+          durations       known of 2 of 3 pairs, the others are taken from their eval or experiment, else for the longest
+
+          strategy    at once  wall-clock                  sandbox-minutes         cost
+          sequential        3  25m34s (24m34s to 27m04s)   7.0                     $1.50 ($1.00 to $2.25)
+          parallel          6  14m28s (13m28s to 15m58s)   20                      $1.50 ($1.00 to $2.25)
         ");
     }
 

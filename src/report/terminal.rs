@@ -4,10 +4,11 @@ use super::escape::{plain, plain_excerpt};
 use super::view::{Line, Section, Span, Table, Tone, Topic, View};
 
 /// What a terminal shows below the table, in this order; the rest is in the reports.
-const TOPICS: [Topic; 5] = [
+const TOPICS: [Topic; 6] = [
     Topic::Flips,
     Topic::Quarantine,
     Topic::Others,
+    Topic::Scheduling,
     Topic::Gates,
     Topic::Notices,
 ];

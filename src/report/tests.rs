@@ -6,14 +6,74 @@ use super::{comparison_markdown, comparison_text, json, markdown, progress, runn
 use crate::model::comparison::{
     ComparisonVerdict, Concentration, Flip, Group, History, NotComparable, PairRef,
 };
+use crate::model::forecast::{Accuracy, Bound, BoundKind, Taken};
 use crate::model::summary::{AttemptTotals, Conclusion, GateResult, Quarantined};
 use crate::model::{
-    AttemptRecord, CancelReason, ErrorClass, Outcome, PairSummary, Selection, SelectionKind, Summary, Usage,
-    Verdict,
+    AttemptRecord, CancelReason, ErrorClass, EvalId, ExperimentId, Outcome, Outlook, PairSummary, Range,
+    Scheduling, Selection, SelectionKind, Strategy, Summary, Usage, Verdict,
 };
 use fixtures::{attempt, compared, errored, flip, large, pair, run_of, small};
 
 const ROOMY: usize = 60_000;
+
+#[test]
+fn how_a_run_was_scheduled_is_said_with_what_other_strategies_would_have_taken() {
+    let range = |likely: f64| Range {
+        low: likely - 100.0,
+        likely,
+        high: likely + 100.0,
+    };
+    let taken = |strategy, concurrency, wall_seconds, sandbox_seconds| Taken {
+        strategy,
+        concurrency,
+        simulated: strategy != Strategy::Parallel,
+        wall_seconds,
+        sandbox_seconds,
+    };
+    let scheduling = Scheduling {
+        bounded_by: Bound {
+            kind: BoundKind::SlowestAttempt,
+            pair: Some(PairRef {
+                experiment: ExperimentId::try_from("<a>").unwrap(),
+                eval: EvalId::try_from("b").unwrap(),
+            }),
+            seconds: Some(828.0),
+            why: "the slowest attempt, one of <a> × b: 828.0 s of 868.0 s".to_owned(),
+        },
+        strategies: vec![
+            taken(Strategy::Parallel, 474, 868.0, 139_035.0),
+            taken(Strategy::Adaptive, 474, 868.0, 96_604.0),
+        ],
+        accuracy: Some(Accuracy {
+            known_pairs: 230,
+            expected: Outlook {
+                strategy: Strategy::Parallel,
+                concurrency: 474,
+                wall_seconds: range(850.0),
+                sandbox_seconds: range(140_000.0),
+                cost_usd: None,
+            },
+            median_error: Some(0.172),
+        }),
+    };
+    let summary = Summary {
+        scheduling: Some(scheduling),
+        ..small()
+    };
+    let body = markdown(&summary, ROOMY);
+    let (_, section) = body.split_once("<details><summary>Bounded by").unwrap();
+    let (section, _) = section.split_once("</details>").unwrap();
+    insta::assert_snapshot!(section, @"
+     the slowest attempt, one of <code>&#60;a&#62;&#32;×&#32;b</code>: 13m48s of 17m12s</summary>
+
+    | strategy | at once | wall-clock | all sandboxes |  |
+    | --- | --- | --- | --- | --- |
+    | parallel | 474 | 14m28s | 38h37m | this run |
+    | adaptive | 474 | 14m28s | 26h50m | simulated from this run |
+    | parallel | 474 | 14m10s (12m30s to 15m50s) | 38h53m (38h51m to 38h55m) | predicted, 230 pairs known, half of the attempts within 17 % |
+    ");
+    assert!(text(&summary, false).contains("\nBounded by the slowest attempt, one of <a> × b"));
+}
 
 fn first_line(text: &str) -> &str {
     text.lines().next().unwrap()
@@ -82,8 +142,8 @@ fn a_terminal_shows_flips_errors_gates_and_notices() {
     ];
     summary.notices = vec!["concurrency 2 = pairs x runs (8) bounded by 1 GB of memory: 4 waves".to_owned()];
     let shown = text(&summary, false);
-    let below_the_table: Vec<&str> = shown.lines().skip(11).collect();
-    insta::assert_snapshot!(below_the_table.join("\n"), @r"
+    let below_the_table: Vec<&str> = shown.lines().skip(12).collect();
+    insta::assert_snapshot!(below_the_table.join("\n"), @"
     1 PASS→FAIL (1 known flaky)
       experiment  eval  before  now                first failing check
       fast        sort  2/2     0/2 (known flaky)  the page loads

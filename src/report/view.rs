@@ -2,6 +2,7 @@
 
 pub(super) mod calibration;
 mod headline;
+mod scheduling;
 mod sections;
 mod sentences;
 mod table;
@@ -114,6 +115,7 @@ pub(super) enum Topic {
     Groups,
     Quarantine,
     Attempts,
+    Scheduling,
     Others,
 }
 
@@ -159,6 +161,8 @@ pub(super) fn of_summary(summary: &Summary) -> View {
     }
     sections.extend(sections::quarantine(summary));
     sections.extend(sections::attempts(summary));
+    let scheduling = summary.scheduling.as_ref();
+    sections.extend(scheduling.map(|scheduling| scheduling::section(scheduling, summary)));
     sections.extend(sections::others(comparison, Some(summary)));
     View {
         tone: match (summary.run.conclusion, comparison) {

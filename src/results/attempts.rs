@@ -192,7 +192,9 @@ impl Told {
             },
             stopped_early: false,
             command_seconds: None,
+            overhead_seconds: None,
             score: None,
+            usage: None,
         })
     }
 }

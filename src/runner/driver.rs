@@ -17,12 +17,12 @@ use super::ending::{Ends, TryEnd, indexes};
 use super::{Job, RecordError, Recorder};
 use crate::aggregate;
 use crate::model::event::JOURNAL_SCHEMA;
-use crate::model::with_causes;
 use crate::model::{
-    AttemptDetails, AttemptId, AttemptRecord, CancelReason, Event, Outcome, Policy, Produces, Run, RunPlan,
+    AttemptDetails, AttemptId, AttemptRecord, CancelReason, Event, Outcome, Run, with_causes,
 };
+use crate::plan;
 use crate::sandbox::{Backend, Sandbox};
-use crate::schedule::{Action, AttemptRef, Ended, PairSpec, Scheduler, Spec, retry_budget};
+use crate::schedule::{Action, AttemptRef, Ended, Scheduler, retry_budget};
 
 /// How long the run waits at its end for sandboxes that are being deleted.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
@@ -60,20 +60,8 @@ struct Recorded {
 impl Driver {
     pub(super) fn new(job: Arc<Job>, backend: Arc<dyn Backend>, recorder: Arc<dyn Recorder>) -> Self {
         let plan = &job.plan;
-        let pairs = plan.pairs.iter().map(|pair| PairSpec {
-            predicted: pair
-                .predicted_seconds
-                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
-        });
-        let spec = Spec {
-            pairs: pairs.collect(),
-            runs: starts_per_pair(plan),
-            pace: job.pace,
-            policy: scheduling_policy(plan),
-            concurrency: plan.concurrency.value,
-            tries: job.retry.tries,
-            retries: retry_budget(job.retry.budget, plan.attempts()),
-        };
+        let retries = retry_budget(job.retry.budget, plan.attempts());
+        let spec = plan::spec(plan, job.retry.tries, retries);
         let starting = Arc::new(Semaphore::new(backend.capacity().starting));
         let run = Run::new(&job.run_id, job.started_at, job.commit.clone(), plan.clone());
         let unrecorded = (0..plan.pairs.len()).map(|pair| (pair, plan.runs)).collect();
@@ -205,6 +193,10 @@ impl Driver {
 
     /// Tells the scheduler, and records what the try came to.
     fn settle(&mut self, attempt: AttemptRef, end: TryEnd) {
+        let labels = &self.job.plan.pairs[attempt.pair].labels;
+        let usages = end.records.iter().filter_map(|(record, _)| record.usage);
+        let costs = usages.filter_map(|usage| plan::cost_of(usage, labels, &self.job.price));
+        self.scheduler.spend(costs.sum());
         match self.scheduler.end(attempt, end.ending(), self.started.elapsed()) {
             Ended::Final => self.end_attempts(attempt.pair, end.records),
             Ended::RetriesUsedUp => {
@@ -350,8 +342,9 @@ impl Driver {
                 }
             }
         }
-        if let Some(stopped) = self.scheduler.stopped() {
-            let why = stopped.to_string();
+        let stopped = self.scheduler.stopped().map(ToString::to_string);
+        let exhausted = self.scheduler.exhausted().map(ToString::to_string);
+        for why in stopped.into_iter().chain(exhausted) {
             self.notice(why);
         }
         let ended = Event::RunEnded {
@@ -363,21 +356,5 @@ impl Driver {
         let recorded = self.recorder.record(&ended).await;
         self.note(recorded);
         self.run
-    }
-}
-
-/// A command that runs its whole pair is started once.
-fn starts_per_pair(plan: &RunPlan) -> u32 {
-    match plan.produces {
-        Produces::Attempt => plan.runs,
-        Produces::Pair => 1,
-    }
-}
-
-/// With one start a pair, its one ending decides it, whatever the pair's policy is.
-fn scheduling_policy(plan: &RunPlan) -> Policy {
-    match plan.produces {
-        Produces::Attempt => plan.policy,
-        Produces::Pair => Policy::Any,
     }
 }

@@ -72,6 +72,10 @@ impl TryEnd {
             return Ending::Graded {
                 outcome: graded.outcome,
                 score: graded.score,
+                command: graded
+                    .phases
+                    .command
+                    .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
             };
         }
         let failed = records.find_map(|record| Some((record.tries, record.error.as_ref()?.class)));

@@ -1,6 +1,7 @@
 //! Whole runs against a scripted engine, in paused time: what a user would see of them.
 
 mod engine;
+mod scheduling;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,10 +18,9 @@ use crate::config::{Config, Source, load};
 use crate::model::{
     AttemptId, CancelReason, ErrorClass, Event, Labels, Outcome, Pair, PairId, Produces, Run, Verdict,
 };
-use crate::plan::{Request, Select, build};
+use crate::plan::{Experience, Request, Select, build};
 use crate::redact::Redactor;
 use crate::sandbox::Workspace;
-use crate::schedule::Pace;
 use crate::{aggregate, runner};
 use engine::{Engine, FAIL, PASS, Script};
 
@@ -95,18 +95,34 @@ impl Done {
 
 /// Runs so many pairs `e1`, `e2`, … to their end.
 async fn finish(config: &Config, pairs: usize, engine: Engine, cancel: CancellationToken) -> Done {
-    let pairs: Vec<Pair> = (1..=pairs)
-        .map(|number| Pair {
-            id: PairId::new("x", &format!("e{number}")).unwrap(),
-            labels: Labels::default(),
-        })
-        .collect();
+    let pairs: Vec<Pair> = (1..=pairs).map(pair).collect();
+    finish_planned(config, &pairs, &Experience::default(), engine, cancel).await
+}
+
+/// The pair `e1`, `e2`, ….
+fn pair(number: usize) -> Pair {
+    Pair {
+        id: PairId::new("x", &format!("e{number}")).unwrap(),
+        labels: Labels::default(),
+    }
+}
+
+/// Runs pairs of which something is known.
+async fn finish_planned(
+    config: &Config,
+    pairs: &[Pair],
+    experience: &Experience,
+    engine: Engine,
+    cancel: CancellationToken,
+) -> Done {
     let select = Select::default();
     let plan = build(&Request {
         config,
-        pairs: &pairs,
+        pairs,
         select: &select,
         capacity: None,
+        experience,
+        is_pinned: false,
     })
     .unwrap();
     let job = Job {
@@ -119,7 +135,7 @@ async fn finish(config: &Config, pairs: usize, engine: Engine, cancel: Cancellat
         secrets: Vec::new(),
         redactor: Redactor::default(),
         rules: runner::rules(config),
-        pace: Pace::new(config.strategy, config.on_pass).unwrap(),
+        price: config.price.clone(),
         retry: config.retry,
         workspace: Workspace {
             root: "/".into(),

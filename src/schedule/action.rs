@@ -57,6 +57,8 @@ pub enum Ending {
         outcome: Outcome,
         /// 0 to 1, where the format has scores.
         score: Option<f64>,
+        /// How long its command took, where that is known apart from what was around it.
+        command: Option<Duration>,
     },
     /// It gave none, for reasons that are not the agent's.
     Errored {

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
+use super::lanes::Lanes;
 use super::{AttemptRef, PairSpec};
 
 #[derive(Debug)]
@@ -12,7 +13,8 @@ pub(super) struct Queue {
     ranks: Vec<usize>,
     /// Attempts of pairs that go on in their place, and whether they do so in the sandbox that is there.
     continuing: BTreeMap<AttemptRef, bool>,
-    ready: BTreeSet<Key>,
+    /// By lane.
+    ready: Vec<BTreeSet<Key>>,
     delayed: BTreeSet<(Duration, AttemptRef)>,
     /// When each of `delayed` may start, so that one can be forgotten without a search.
     delays: HashMap<AttemptRef, Duration>,
@@ -27,19 +29,25 @@ struct Key {
 }
 
 impl Queue {
-    pub(super) fn new(pairs: &[PairSpec]) -> Self {
+    pub(super) fn new(pairs: &[PairSpec], lanes: usize) -> Self {
         Self {
             ranks: ranks(pairs),
             continuing: BTreeMap::new(),
-            ready: BTreeSet::new(),
+            ready: vec![BTreeSet::new(); lanes],
             delayed: BTreeSet::new(),
             delays: HashMap::new(),
         }
     }
 
+    /// Each pair's place by predicted duration, 0 for the longest.
+    pub(super) fn ranks(&self) -> &[usize] {
+        &self.ranks
+    }
+
     /// Adds an attempt that starts when a place is free.
-    pub(super) fn push(&mut self, attempt: AttemptRef) {
-        self.ready.insert(self.key(attempt));
+    pub(super) fn push(&mut self, attempt: AttemptRef, lanes: &Lanes) {
+        let key = self.key(attempt);
+        self.ready[lanes.of(attempt.pair)].insert(key);
     }
 
     /// Adds an attempt whose pair goes on in its place.
@@ -54,13 +62,13 @@ impl Queue {
     }
 
     /// Lets everything wait for a free place that need not wait for its time any more.
-    pub(super) fn wake(&mut self, now: Duration) {
+    pub(super) fn wake(&mut self, now: Duration, lanes: &Lanes) {
         while let Some(&(time, attempt)) = self.delayed.first()
             && time <= now
         {
             self.delayed.pop_first();
             self.delays.remove(&attempt);
-            self.push(attempt);
+            self.push(attempt, lanes);
         }
     }
 
@@ -69,15 +77,19 @@ impl Queue {
         self.continuing.pop_first()
     }
 
-    /// The first that waits for a free place.
-    pub(super) fn pop(&mut self) -> Option<AttemptRef> {
-        let Key { pair, index, .. } = self.ready.pop_first()?;
+    /// The first that waits for a free place and may have one.
+    pub(super) fn pop(&mut self, now: Duration, lanes: &mut Lanes) -> Option<AttemptRef> {
+        let firsts = self.ready.iter().enumerate();
+        let firsts = firsts.filter_map(|(lane, ready)| Some((*ready.first()?, lane)));
+        let (_, lane) = firsts.filter(|(_, lane)| lanes.is_open(*lane, now)).min()?;
+        let Key { pair, index, .. } = self.ready[lane].pop_first()?;
         Some(AttemptRef { pair, index })
     }
 
     /// Drops an attempt, wherever it waits.
-    pub(super) fn forget(&mut self, attempt: AttemptRef) {
-        self.ready.remove(&self.key(attempt));
+    pub(super) fn forget(&mut self, attempt: AttemptRef, lanes: &Lanes) {
+        let key = self.key(attempt);
+        self.ready[lanes.of(attempt.pair)].remove(&key);
         self.continuing.remove(&attempt);
         if let Some(time) = self.delays.remove(&attempt) {
             self.delayed.remove(&(time, attempt));

@@ -18,6 +18,8 @@ pub struct Span {
     pub start: Duration,
     /// When it ended, or was stopped.
     pub end: Duration,
+    /// It was stopped before its end, so that what it would have given is not known.
+    pub stopped: bool,
 }
 
 /// A simulated run.
@@ -32,11 +34,12 @@ pub struct Timeline {
 }
 
 /// Runs `spec` in simulated time. `course` says how long the command of an attempt's try takes and how it ends;
-/// `overhead` is the time around the command in each fresh sandbox. What is cancelled stops at once.
+/// `overhead` says, for each fresh sandbox in the order of their starts and by the time of its start, how long the time
+/// around the command is. What is cancelled stops at once.
 pub fn simulate(
     spec: Spec,
     mut course: impl FnMut(AttemptRef, u32) -> (Duration, Ending),
-    overhead: Duration,
+    mut overhead: impl FnMut(Duration) -> Duration,
 ) -> Timeline {
     let mut scheduler = Scheduler::new(spec);
     let mut running = Running::default();
@@ -53,7 +56,7 @@ pub fn simulate(
                     kept,
                 } => {
                     let (command, ending) = course(attempt, try_number);
-                    let around = if kept { Duration::ZERO } else { overhead };
+                    let around = if kept { Duration::ZERO } else { overhead(now) };
                     let end = now.saturating_add(around).saturating_add(command);
                     running.add(attempt, end, spans.len(), ending);
                     spans.push(Span {
@@ -62,11 +65,13 @@ pub fn simulate(
                         kept,
                         start: now,
                         end,
+                        stopped: false,
                     });
                 }
                 Action::Cancel { attempt, .. } => {
                     if let Some(position) = running.remove(attempt) {
                         spans[position].end = now;
+                        spans[position].stopped = true;
                         scheduler.end(attempt, Ending::Cancelled, now);
                     }
                 }

@@ -1,23 +1,30 @@
 use std::time::Duration;
 
 use super::{
-    Action, AttemptRef, Ended, Ending, NotBuiltIn, Pace, PairSpec, Scheduler, Spec, Timeline, retry_budget,
+    Action, AttemptRef, Budget, Ended, Ending, Pace, PairSpec, Scheduler, Spec, Timeline, retry_budget,
     simulate,
 };
-use crate::model::{CancelReason, ErrorClass, OnPass, Outcome, Policy, Strategy};
+use crate::model::{CancelReason, ErrorClass, OnPass, Outcome, Policy};
 
+mod adaptive;
+mod bounds;
 mod laws;
 mod simulated;
 
 const SEQUENTIAL: Pace = Pace::Sequential;
 const CONTINUE: Pace = Pace::Parallel(OnPass::Continue);
 const CANCEL: Pace = Pace::Parallel(OnPass::Cancel);
+const ADAPTIVE: Pace = Pace::Adaptive;
 const PASSED: Ending = graded(Outcome::Passed);
 const FAILED: Ending = graded(Outcome::Failed);
 const LOST: Ending = errored(true, 0);
 
 const fn graded(outcome: Outcome) -> Ending {
-    Ending::Graded { outcome, score: None }
+    Ending::Graded {
+        outcome,
+        score: None,
+        command: None,
+    }
 }
 
 const fn errored(retry: bool, delay: u64) -> Ending {
@@ -45,12 +52,16 @@ fn spec(pairs: usize, runs: u32, pace: Pace, concurrency: usize) -> Spec {
         concurrency,
         tries: 3,
         retries: 10,
+        overhead: None,
+        limits: Vec::new(),
+        budget: Budget::default(),
     }
 }
 
 fn predicted(seconds: &[Option<u64>], runs: u32, concurrency: usize) -> Spec {
     let predict = |seconds: &Option<u64>| PairSpec {
         predicted: seconds.map(s),
+        ..PairSpec::default()
     };
     Spec {
         pairs: seconds.iter().map(predict).collect(),
@@ -373,7 +384,7 @@ fn a_cancelled_run_was_not_stopped_by_the_breaker_though_its_tries_died() {
 #[test]
 fn a_small_run_has_all_its_tries_before_the_breaker() {
     let spec = spec(1, 2, SEQUENTIAL, 1);
-    let timeline = simulate(spec, |_, _| (s(1), LOST), s(0));
+    let timeline = simulate(spec, |_, _| (s(1), LOST), |_| s(0));
     assert_eq!(timeline.spans.len(), 6);
 }
 
@@ -419,14 +430,9 @@ fn nothing_to_do_is_done() {
         let mut scheduler = Scheduler::new(empty.clone());
         assert!(scheduler.next(s(0)).is_empty());
         assert!(scheduler.is_done());
-        assert_eq!(simulate(empty, |_, _| (s(1), PASSED), s(1)), Timeline::default());
+        assert_eq!(
+            simulate(empty, |_, _| (s(1), PASSED), |_| s(1)),
+            Timeline::default()
+        );
     }
-}
-
-#[test]
-fn a_strategy_that_is_not_built_in_is_refused_by_name() {
-    assert_eq!(Pace::new(Strategy::Sequential, OnPass::Cancel), Ok(SEQUENTIAL));
-    assert_eq!(Pace::new(Strategy::Parallel, OnPass::Cancel), Ok(CANCEL));
-    let refused = Pace::new(Strategy::Adaptive, OnPass::Continue);
-    assert_eq!(refused, Err(NotBuiltIn(Strategy::Adaptive)));
 }

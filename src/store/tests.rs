@@ -9,7 +9,7 @@ use crate::model::{
     AttemptDetails, AttemptId, AttemptRecord, CancelReason, Event, Labels, Outcome, Pair, PairId, Run,
     Verdict,
 };
-use crate::plan::{Request, Select, build};
+use crate::plan::{Experience, Request, Select, build};
 
 fn config() -> Config {
     let source = Source {
@@ -38,6 +38,8 @@ async fn started(root: &Utf8Path) -> RunDir {
         pairs: &[pair],
         select: &Select::default(),
         capacity: None,
+        experience: &Experience::default(),
+        is_pinned: false,
     })
     .unwrap();
     let directory = RunDir::create(root, false, &plan, &config.attempt).unwrap();

@@ -15,8 +15,10 @@ mod layers;
 #[cfg(target_os = "linux")]
 mod local;
 mod run;
+mod scheduling;
 mod schemas;
 mod sources;
 mod statistics;
 mod support;
+mod traces;
 mod usage;

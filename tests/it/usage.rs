@@ -24,7 +24,7 @@ fn refused(suite: &Suite, arguments: &str, expected: &[&str]) {
 
 #[test]
 fn a_wrong_key_is_answered_with_file_line_and_the_nearest_known_one() {
-    let cases: [(&str, &str, &[&str]); 12] = [
+    let cases: [(&str, &str, &[&str]); 11] = [
         (
             "  command: 'true'",
             "  comand: 'true'",
@@ -62,11 +62,6 @@ fn a_wrong_key_is_answered_with_file_line_and_the_nearest_known_one() {
             "command: 'true'",
             "command: run {evl}",
             &["evl", "eval", "attempt.command"],
-        ),
-        (
-            "attempt:\n",
-            "strategy: adaptive\nattempt:\n",
-            &["strategy", "not built in yet"],
         ),
         (
             "attempt:\n",

@@ -1,7 +1,7 @@
 use super::{pair_summary, totals};
 use crate::model::{
-    AttemptRecord, CancelReason, Concurrency, Labels, OnPass, Outcome, PairId, PairSummary, PlannedPair,
-    Policy, Produces, RunPlan, Selection, SelectionKind, Strategy, Usage, Verdict,
+    AttemptRecord, CancelReason, Concurrency, Labels, OnPass, Outcome, PairId, PairSummary, PlannedBudget,
+    PlannedPair, Policy, Produces, RunPlan, Selection, SelectionKind, Strategy, Usage, Verdict,
 };
 
 fn plan(runs: u32, policy: Policy) -> RunPlan {
@@ -18,6 +18,10 @@ fn plan(runs: u32, policy: Policy) -> RunPlan {
             reason: String::new(),
             bounded: false,
         },
+        limits: Vec::new(),
+        budget: PlannedBudget::default(),
+        overhead_seconds: None,
+        forecast: None,
         selection: Selection {
             kind: SelectionKind::All,
             selected: 0,

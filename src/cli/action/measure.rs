@@ -20,6 +20,7 @@ use crate::cli::context::{self, Context};
 use crate::cli::execution::{Done, Execution, LOST};
 use crate::cli::job::{self, Means};
 use crate::cli::output::Output;
+use crate::cli::past::Past;
 use crate::cli::sources::Suite;
 use crate::cli::{Failure, REPORT_FILE, conclude};
 use crate::config::CommentMode;
@@ -27,7 +28,7 @@ use crate::github::comment::{State, Target};
 use crate::github::event::Invocation;
 use crate::github::log::Loudness;
 use crate::github::{Client, Secret};
-use crate::model::{ExitCode, RunPlan, with_causes};
+use crate::model::{ExitCode, with_causes};
 use crate::{catalog, report};
 
 /// Runs the suite as the inputs and the event say.
@@ -47,15 +48,14 @@ pub(super) fn measure(
         step.summarize(|_| format!("### Evals: skipped\n{why}\n"));
         return Ok(ExitCode::Success);
     }
-    let plan = suite.plan(&selection)?;
     let measurement = Measurement {
-        skipped: selection.is_skipped(&plan),
+        selection: &selection,
         inputs,
         invocation,
         suite: &suite,
         context,
     };
-    measurement.run(plan, step)
+    measurement.run(step)
 }
 
 /// What the inputs select.
@@ -79,8 +79,7 @@ struct Measurement<'a> {
     invocation: &'a Invocation,
     suite: &'a Suite,
     context: &'a Context,
-    /// Nothing is selected, and that is fine.
-    skipped: bool,
+    selection: &'a SelectionArguments,
 }
 
 /// What is settled with GitHub before the run.
@@ -93,7 +92,7 @@ struct Prepared {
 }
 
 impl Measurement<'_> {
-    fn run(&self, plan: RunPlan, step: &mut Step) -> Result<ExitCode, Failure> {
+    fn run(&self, step: &mut Step) -> Result<ExitCode, Failure> {
         let config = &self.suite.config;
         let started_at = context::now();
         let known = conclude::known(
@@ -117,6 +116,9 @@ impl Measurement<'_> {
             looked,
             mut not_done,
         } = prepared?;
+        let named = self.inputs.names_baseline;
+        let past = Past::of(self.suite, named, &looked.baseline, &known, self.context);
+        let plan = self.suite.plan(self.selection, &past)?;
         let talk = self.conversation(client, &subject).map(Arc::new);
         let url = self.invocation.run_url();
         let live = Live::new(
@@ -131,6 +133,7 @@ impl Measurement<'_> {
         let mut notices = looked.notes;
         notices.extend(subject.note);
         let execution = Execution {
+            skipped: self.selection.is_skipped(&plan),
             suite: self.suite,
             plan,
             baseline: looked.baseline,
@@ -138,7 +141,6 @@ impl Measurement<'_> {
             means: &means,
             output: &output,
             overwrite: false,
-            skipped: self.skipped,
             url: Some(url),
             started_at,
             audience: live.as_ref(),

@@ -1,13 +1,11 @@
 //! What can be written and is understood, but whose machinery does not exist yet: one plain answer, before anything runs.
 
-use super::Mode;
 use crate::config::error::{ConfigError, Origin};
 use crate::config::file::File;
 use crate::config::file::attempt::ResultFormat;
 use crate::config::file::sandbox::{Kind, Sandbox};
 use crate::config::problem::KeyPath;
 use crate::config::settings::{self, Given, Setting};
-use crate::model::Strategy;
 
 /// What was asked for.
 pub(super) struct Asked<'a> {
@@ -15,7 +13,6 @@ pub(super) struct Asked<'a> {
     pub(super) sandbox: Option<&'a Sandbox>,
     /// The kind that was given outside the file.
     pub(super) kind: Option<Kind>,
-    pub(super) mode: &'a Mode<'a>,
     pub(super) origin: Origin<'a>,
     pub(super) given: &'a Given,
 }
@@ -27,12 +24,6 @@ pub(super) fn refuse(asked: &Asked<'_>) -> Result<(), ConfigError> {
     } = asked;
     let key = |dotted: &str, value: Option<&str>| Err(origin.not_built_in(&KeyPath::of(dotted), value));
 
-    if asked.mode.strategy == Strategy::Adaptive {
-        return match asked.mode.from {
-            Some(found) => Err(found.not_built_in()),
-            None => key("strategy", Some("adaptive")),
-        };
-    }
     match (asked.kind, asked.sandbox) {
         (Some(kind), _) if kind != Kind::Local => refuse_given(given, &settings::SANDBOX)?,
         (None, Some(Sandbox::Other(kind))) => return key("sandbox.kind", Some(kind.name())),
@@ -45,17 +36,6 @@ pub(super) fn refuse(asked: &Asked<'_>) -> Result<(), ConfigError> {
         && let Some(name) = format_to_come(format)
     {
         return key("attempt.format", Some(name));
-    }
-    if file.limits.as_ref().is_some_and(|limits| !limits.0.is_empty()) {
-        return key("limits", None);
-    }
-    if let Some(budget) = &file.budget {
-        if budget.sandbox_minutes.is_some() {
-            return key("budget.sandbox-minutes", None);
-        }
-        if budget.cost.is_some() {
-            return key("budget.cost", None);
-        }
     }
     Ok(())
 }

@@ -140,18 +140,6 @@ fn a_wrong_value_names_the_flag_input_or_variable() {
 fn what_is_not_built_in_is_told_as_it_was_given() {
     let cases = [
         (
-            given(&[("--strategy", "adaptive")], &[], &[]),
-            "`--strategy adaptive` is not built in yet",
-        ),
-        (
-            given(&[], &[("strategy", "adaptive")], &[]),
-            "input `strategy: adaptive` is not built in yet",
-        ),
-        (
-            given(&[], &[], &[("EVAL_PARALLEL_ATTEMPTS", "Adaptive")]),
-            "`EVAL_PARALLEL_ATTEMPTS=Adaptive` is not built in yet",
-        ),
-        (
             given(&[("--sandbox", "vercel")], &[], &[]),
             "`--sandbox vercel` is not built in yet",
         ),
@@ -445,5 +433,18 @@ proptest! {
         };
         let _ = load(Some(&file(LEAST)), &given);
         let _ = load_comparison(None, &given);
+    }
+}
+
+#[test]
+fn adaptive_can_be_asked_for_from_everywhere() {
+    for given in [
+        given(&[("--strategy", "adaptive")], &[], &[]),
+        given(&[], &[("strategy", "adaptive")], &[]),
+        given(&[], &[], &[("EVAL_PARALLEL_ATTEMPTS", "Adaptive")]),
+    ] {
+        let config = load(Some(&file(LEAST)), &given).unwrap();
+        assert_eq!(config.strategy, When::Adaptive);
+        assert_eq!(config.concurrency, WantedConcurrency::Auto);
     }
 }

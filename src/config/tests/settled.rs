@@ -6,8 +6,9 @@ use super::{FULL, LEAST, file, read};
 use crate::config::settings::Given;
 use crate::config::template::{CommandTemplate, Template};
 use crate::config::{
-    BaselineConfig, CommandLine, Discovery, Format, IdPart, OneOrMany, PublishWhat, SandboxConfig,
-    SecretConfig, SuiteSource, WantedConcurrency, WorkspaceMode, load, load_comparison,
+    BaselineConfig, BudgetConfig, CommandLine, Discovery, Format, IdPart, LimitConfig, OneOrMany,
+    PublishWhat, SandboxConfig, SecretConfig, SuiteSource, WantedConcurrency, WorkspaceMode, load,
+    load_comparison,
 };
 use crate::model::{Gate, OnPass, OnTimeout, Policy, Produces, Strategy as When};
 
@@ -27,6 +28,7 @@ fn the_least_file_has_every_default() {
         (Policy::Any, OnPass::Continue, OnTimeout::Fail)
     );
     assert_eq!((config.retry.tries, config.retry.budget), (3, 0.2));
+    assert_eq!((config.limits.len(), config.budget), (0, BudgetConfig::default()));
     assert_eq!(config.baseline, BaselineConfig::Auto);
     assert_eq!(config.fail_on, [Gate::Incomplete]);
     assert_eq!((config.compare.alpha, config.compare.margin), (0.05, 0.1));
@@ -296,6 +298,31 @@ fn the_hash_follows_what_decides_the_results_and_nothing_else() {
         assert!(!seen.contains(&hash), "{other}");
         seen.push(hash);
     }
+}
+
+#[test]
+fn limits_budgets_and_prices_arrive() {
+    let text = format!(
+        "{LEAST}strategy: adaptive\nlimits:\n  - {{ label: provider=anthropic, concurrency: 200 }}\nbudget: {{ sandbox-minutes: 60, cost: 2.5, allow-unknown: true }}\nprice: {{ vcpu-hour: 0.1, models: {{ small: {{ input: 3, output: 15.0 }} }} }}\n"
+    );
+    let config = read(&text);
+    assert_eq!(config.strategy, When::Adaptive);
+    let limit = LimitConfig {
+        name: "provider".to_owned(),
+        value: "anthropic".to_owned(),
+        concurrency: 200,
+    };
+    assert_eq!(config.limits, [limit]);
+    assert_eq!(
+        config.budget,
+        BudgetConfig {
+            sandbox_minutes: Some(60.0),
+            cost: Some(2.5),
+            allow_unknown: true
+        }
+    );
+    assert_eq!((config.price.vcpu_hour, config.price.gb_hour), (Some(0.1), None));
+    assert_eq!(config.price.models["small"].output, 15.0);
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub(in crate::config) struct LabelName(pub(in crate::config) String);
 
 /// A label as `NAME=VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::config) struct LabelText(String, String);
+pub(in crate::config) struct LabelText(pub(in crate::config) String, pub(in crate::config) String);
 
 /// The name of a variable that an attempt may be given.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

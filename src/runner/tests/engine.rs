@@ -1,14 +1,15 @@
 //! An engine in which every try follows a script, in paused time.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use camino::Utf8Path;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::config::CommandLine;
 use crate::model::Boot;
@@ -37,6 +38,8 @@ pub(super) struct Engine {
     running: Arc<AtomicUsize>,
     pub(super) most_running: Arc<AtomicUsize>,
     pub(super) started: Arc<AtomicUsize>,
+    /// When sandboxes were gone.
+    pub(super) freed: Arc<Mutex<Vec<Instant>>>,
 }
 
 impl Engine {
@@ -47,16 +50,26 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// With the scripts of another one, which go before its own.
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.scripts.extend(other.scripts);
+        self
+    }
+}
+
 struct Scripted {
     scripts: HashMap<(String, u32, u32), Script>,
     left: Option<Script>,
     lost: usize,
     running: Arc<AtomicUsize>,
+    freed: Arc<Mutex<Vec<Instant>>>,
 }
 
 impl Drop for Scripted {
     fn drop(&mut self) {
         self.running.fetch_sub(1, Ordering::SeqCst);
+        self.freed.lock().unwrap().push(Instant::now());
     }
 }
 
@@ -97,6 +110,7 @@ impl Backend for Engine {
             left: None,
             lost: 0,
             running: Arc::clone(&self.running),
+            freed: Arc::clone(&self.freed),
         }))
     }
 }

@@ -7,8 +7,8 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::{collection, option, prop_assert, prop_assert_eq};
 
 use super::{
-    Action, AttemptRef, CANCEL, CONTINUE, CancelReason, Ended, Ending, ErrorClass, Outcome, Pace, PairSpec,
-    Policy, SEQUENTIAL, Scheduler, Spec, at, graded, s, simulate,
+    ADAPTIVE, Action, AttemptRef, Budget, CANCEL, CONTINUE, CancelReason, Ended, Ending, ErrorClass, Outcome,
+    Pace, PairSpec, Policy, SEQUENTIAL, Scheduler, Spec, at, graded, s, simulate,
 };
 use crate::aggregate::{Grade, verdict};
 use crate::model::Verdict;
@@ -108,6 +108,11 @@ fn run(spec: &Spec, courses: &Courses, dice: &[u8], cancel_after: Option<usize>)
             }
         }
         assert!(running.len() <= spec.concurrency, "more at once than may be");
+        for (limit, most) in spec.limits.iter().enumerate() {
+            let counts = |(attempt, _): &&(AttemptRef, u32)| spec.pairs[attempt.pair].limits.contains(&limit);
+            let at_once = running.iter().filter(counts).count();
+            assert!(at_once <= *most, "more of a label at once than may be");
+        }
         just_graded = None;
         if running.is_empty() {
             match scheduler.wake_at() {
@@ -138,7 +143,7 @@ fn run(spec: &Spec, courses: &Courses, dice: &[u8], cancel_after: Option<usize>)
                 assert!(!told.contains_key(&attempt));
                 record.retries += 1;
             }
-            (_, Ending::Graded { outcome, score }) => {
+            (_, Ending::Graded { outcome, score, .. }) => {
                 record.finish(attempt, outcome, None, score);
                 if matches!(outcome, Outcome::Passed | Outcome::Failed) {
                     just_graded = Some(attempt);
@@ -167,7 +172,7 @@ fn any_ending() -> impl Strategy<Value = Ending> {
     ];
     let score = option::weighted(0.3, 0.0..=1.0);
     prop_oneof![
-        3 => (outcome, score).prop_map(|(outcome, score)| Ending::Graded { outcome, score }),
+        3 => (outcome, score).prop_map(|(outcome, score)| Ending::Graded { outcome, score, command: None }),
         2 => (class, any::<bool>(), 0..5_u64).prop_map(|(class, retry, delay)| Ending::Errored {
             class,
             retry,
@@ -183,10 +188,12 @@ fn any_policy() -> impl Strategy<Value = Policy> {
 }
 
 fn any_spec() -> impl Strategy<Value = Spec> {
-    let pair = option::of(0..4_u64).prop_map(|seconds| PairSpec {
+    let pair = (option::of(0..4_u64), collection::vec(0..2_usize, 0..3));
+    let pair = pair.prop_map(|(seconds, limits)| PairSpec {
         predicted: seconds.map(s),
+        limits,
     });
-    let pace = prop_oneof![Just(SEQUENTIAL), Just(CONTINUE), Just(CANCEL)];
+    let pace = prop_oneof![Just(SEQUENTIAL), Just(CONTINUE), Just(CANCEL), Just(ADAPTIVE)];
     (
         collection::vec(pair, 0..6),
         1..5_u32,
@@ -195,16 +202,22 @@ fn any_spec() -> impl Strategy<Value = Spec> {
         1..8_usize,
         1..4_u32,
         0..6_usize,
+        (option::of(0..4_u64), collection::vec(1..6_usize, 0..3)),
     )
-        .prop_map(|(pairs, runs, pace, policy, concurrency, tries, retries)| Spec {
-            pairs,
-            runs,
-            pace,
-            policy,
-            concurrency,
-            tries,
-            retries,
-        })
+        .prop_map(
+            |(pairs, runs, pace, policy, concurrency, tries, retries, (overhead, limits))| Spec {
+                pairs,
+                runs,
+                pace,
+                policy,
+                concurrency,
+                tries,
+                retries,
+                overhead: overhead.map(s),
+                limits,
+                budget: Budget::default(),
+            },
+        )
 }
 
 fn any_courses() -> impl Strategy<Value = Courses> {
@@ -246,12 +259,12 @@ proptest! {
     fn strategies_and_orders_agree_on_verdicts(
         spec in any_spec(),
         courses in any_courses(),
-        dice in collection::vec(any_dice(), 3),
-        concurrency in collection::vec(1..8_usize, 3),
+        dice in collection::vec(any_dice(), 4),
+        concurrency in collection::vec(1..8_usize, 4),
     ) {
         // Three pairs of three attempts and no retries: neither breaker nor budget, which look at the order, come in.
         let spec = Spec { pairs: spec.pairs.into_iter().take(3).collect(), runs: spec.runs.min(3), tries: 1, ..spec };
-        let outcomes: Vec<Vec<Verdict>> = [SEQUENTIAL, CONTINUE, CANCEL]
+        let outcomes: Vec<Vec<Verdict>> = [SEQUENTIAL, CONTINUE, CANCEL, ADAPTIVE]
             .into_iter()
             .zip(dice.iter().zip(&concurrency))
             .map(|(pace, (dice, concurrency))| {
@@ -261,6 +274,7 @@ proptest! {
             .collect();
         prop_assert_eq!(&outcomes[0], &outcomes[1]);
         prop_assert_eq!(&outcomes[1], &outcomes[2]);
+        prop_assert_eq!(&outcomes[2], &outcomes[3]);
     }
 
     #[test]
@@ -269,13 +283,13 @@ proptest! {
         seconds in collection::vec(0..50_u64, 1..20),
         overhead in 0..5_u64,
     ) {
-        let spec = Spec { pace: CONTINUE, ..spec };
+        let spec = Spec { pace: CONTINUE, limits: Vec::new(), ..spec };
         let attempts = spec.pairs.len() * spec.runs as usize;
         let concurrency = spec.concurrency as u32;
         let course = |attempt: AttemptRef, _| {
             (s(seconds[(attempt.pair * 7 + attempt.index as usize) % seconds.len()]), graded(Outcome::Failed))
         };
-        let timeline = simulate(spec, course, s(overhead));
+        let timeline = simulate(spec, course, |_| s(overhead));
         prop_assert_eq!(timeline.spans.len(), attempts);
         let longest = timeline.spans.iter().map(|span| span.end - span.start).max().unwrap_or_default();
         prop_assert!(timeline.wall >= longest.max(timeline.sandbox_time / concurrency));

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Action, AttemptRef, CANCEL, CONTINUE, FAILED, PASSED, SEQUENTIAL, Scheduler, errored, s, simulate, spec,
+    ADAPTIVE, Action, AttemptRef, CANCEL, CONTINUE, FAILED, PASSED, SEQUENTIAL, Scheduler, errored, s,
+    simulate, spec,
 };
 
 #[test]
@@ -15,7 +16,7 @@ fn simulated_strategies_take_the_time_that_a_hand_reckons() {
         _ => (s(50), PASSED),
     };
     let reckon = |pace, concurrency| {
-        let timeline = simulate(spec(2, 2, pace, concurrency), course, s(10));
+        let timeline = simulate(spec(2, 2, pace, concurrency), course, |_| s(10));
         (timeline.wall.as_secs(), timeline.sandbox_time.as_secs())
     };
     // Pair 0: 10 + 100. Pair 1: 10 + 30 + 50 in one sandbox.
@@ -35,7 +36,7 @@ fn a_simulated_retry_waits_for_its_time() {
         1 => (s(5), errored(true, 100)),
         _ => (s(7), PASSED),
     };
-    let timeline = simulate(spec(1, 1, CONTINUE, 1), course, s(1));
+    let timeline = simulate(spec(1, 1, CONTINUE, 1), course, |_| s(1));
     let spans: Vec<(u64, u64)> = timeline
         .spans
         .iter()
@@ -52,15 +53,15 @@ fn a_hundred_thousand_attempts_are_scheduled_in_no_quadratic_time() {
         let outcome = if attempt.index > 1 { PASSED } else { FAILED };
         (s(attempt.pair as u64 % 97), outcome)
     };
-    for (pace, until_decided) in [(SEQUENTIAL, 2), (CONTINUE, 50_000), (CANCEL, 11)] {
-        let wide = simulate(spec(10_000, 2, pace, 10_000), course, s(1));
+    for (pace, until_decided) in [(SEQUENTIAL, 2), (CONTINUE, 50_000), (CANCEL, 11), (ADAPTIVE, 2)] {
+        let wide = simulate(spec(10_000, 2, pace, 10_000), course, |_| s(1));
         assert_eq!(wide.spans.len(), 20_000);
-        let deep = simulate(spec(1, 50_000, pace, 10), course, s(1));
+        let deep = simulate(spec(1, 50_000, pace, 10), course, |_| s(1));
         assert_eq!(deep.spans.len(), until_decided);
-        let undecided = simulate(spec(1, 50_000, pace, 10), |_, _| (s(1), FAILED), s(1));
+        let undecided = simulate(spec(1, 50_000, pace, 10), |_, _| (s(1), FAILED), |_| s(1));
         assert_eq!(undecided.spans.len(), 50_000);
     }
-    let at_once = simulate(spec(1, 50_000, CANCEL, 50_000), |_, _| (s(1), PASSED), s(1));
+    let at_once = simulate(spec(1, 50_000, CANCEL, 50_000), |_, _| (s(1), PASSED), |_| s(1));
     assert_eq!(at_once.spans.len(), 50_000);
     let mut scheduler = Scheduler::new(spec(50_000, 2, CONTINUE, 50_000));
     assert_eq!(scheduler.next(s(0)).len(), 50_000);

@@ -146,7 +146,9 @@ fn result(at: usize, pair: &Simulated, outcomes: &[Outcome]) -> PairResult {
         outcome: *outcome,
         stopped_early: false,
         command_seconds: None,
+        overhead_seconds: None,
         score: None,
+        usage: None,
     });
     PairResult {
         id: PairId::new(

@@ -1,0 +1,246 @@
+//! Strategies, limits and budgets as they are carried out.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::engine::{Engine, FAIL, PASS, Script};
+use super::{Done, config, finish, finish_planned, pair};
+use crate::aggregate;
+use crate::config::{Config, PriceConfig};
+use crate::model::forecast::BoundKind;
+use crate::model::summary::Conclusion;
+use crate::model::{CancelReason, Outcome, Pair, PairResult, ResultSet, Sample, Strategy, Verdict};
+use crate::plan::{Experience, hindsight};
+
+/// Earlier results in which each pair took so many seconds, and a sandbox nothing besides.
+fn experience(seconds: &[u32]) -> Experience {
+    let pairs = seconds.iter().enumerate().map(|(position, seconds)| PairResult {
+        id: pair(position + 1).id,
+        labels: Default::default(),
+        verdict: Verdict::Pass,
+        firm: true,
+        samples: Some(vec![Sample {
+            index: 1,
+            outcome: Outcome::Passed,
+            stopped_early: false,
+            command_seconds: Some(f64::from(*seconds)),
+            overhead_seconds: Some(0.0),
+            score: None,
+            usage: None,
+        }]),
+        graded: Some(1),
+    });
+    let results = ResultSet::of_pairs("earlier", pairs.collect());
+    Experience::of([&results], &PriceConfig::default())
+}
+
+/// Pairs that take as long as they did before, unless the engine has another script for them.
+async fn run_known(config: &Config, seconds: &[u32], mut engine: Engine) -> Done {
+    let known = Engine::default();
+    let mut scripts = known;
+    for (position, seconds) in seconds.iter().enumerate() {
+        for attempt in 1..=config.runs {
+            let eval = format!("e{}", position + 1);
+            scripts = scripts.script(&eval, attempt, 1, Script::Result(u64::from(*seconds), PASS));
+        }
+    }
+    engine = scripts.and(engine);
+    let pairs: Vec<Pair> = (1..=seconds.len()).map(pair).collect();
+    finish_planned(
+        config,
+        &pairs,
+        &experience(seconds),
+        engine,
+        CancellationToken::new(),
+    )
+    .await
+}
+
+fn starts(done: &Done, pair: usize) -> Vec<Option<f64>> {
+    let records = &done.run.pairs[pair].records;
+    records.iter().map(|record| record.started_offset).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_adaptive_run_starts_second_attempts_only_when_waiting_would_cost_time() {
+    let engine = Engine::default()
+        .script("e4", 1, 1, Script::Result(5, FAIL))
+        .script("e4", 2, 1, Script::Result(5, PASS));
+    let config = config("runs: 2\nstrategy: adaptive");
+    let done = run_known(&config, &[40, 40, 25, 5], engine).await;
+    assert_eq!(done.verdicts(), [Verdict::Pass; 4]);
+    assert_eq!(done.seconds, 40);
+    // The slowest start both at once, the third its second at 40 - 1.5 x 25 s, the fourth when its first has failed.
+    assert_eq!(starts(&done, 0), [Some(0.0), Some(0.0)]);
+    assert_eq!(starts(&done, 2), [Some(0.0), Some(2.5)]);
+    assert_eq!(starts(&done, 3), [Some(0.0), Some(5.0)]);
+    let fresh = done.engine.started.load(Ordering::SeqCst);
+    assert_eq!(fresh, 8, "each attempt has a sandbox of its own");
+    assert_eq!(
+        done.outcomes()[2],
+        [Outcome::Passed, Outcome::Cancelled],
+        "a decided pair cancels its other attempt"
+    );
+    assert_eq!(done.run.pairs[2].records[1].reason, Some(CancelReason::Decided));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_is_never_needed_never_starts() {
+    let done = run_known(
+        &config("runs: 3\nstrategy: adaptive"),
+        &[50, 50, 10],
+        Engine::default(),
+    )
+    .await;
+    assert_eq!(starts(&done, 2), [Some(0.0), None, None]);
+    assert_eq!(done.seconds, 50);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_siblings_sandbox_is_gone_within_a_second() {
+    let engine = Engine::default()
+        .script("e1", 1, 1, Script::Result(50, PASS))
+        .script("e1", 2, 1, Script::Result(10, PASS))
+        .script("e2", 1, 1, Script::Result(55, PASS))
+        .script("e2", 2, 1, Script::Result(55, PASS));
+    let config = config("runs: 2\nstrategy: parallel\non-pass: cancel");
+    let begun = tokio::time::Instant::now();
+    let done = finish(&config, 2, engine, CancellationToken::new()).await;
+    assert_eq!(done.seconds, 55);
+    let freed = done.engine.freed.lock().unwrap();
+    let after: Vec<Duration> = freed.iter().map(|time| *time - begun).collect();
+    let decided = Duration::from_secs(10);
+    let within = after
+        .iter()
+        .filter(|time| **time <= decided + Duration::from_secs(1));
+    assert_eq!(within.count(), 2, "{after:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_label_runs_no_more_at_once_than_its_limit() {
+    let config = config(
+        "strategy: parallel\nlimits: [{ label: provider=one, concurrency: 2 }, { label: provider=two, concurrency: 9 }]",
+    );
+    let labelled = |number: usize| {
+        let mut pair = pair(number);
+        pair.labels
+            .add("provider", if number <= 4 { "one" } else { "two" });
+        pair
+    };
+    let pairs: Vec<Pair> = (1..=6).map(labelled).collect();
+    let nothing = Experience::default();
+    let done = finish_planned(
+        &config,
+        &pairs,
+        &nothing,
+        Engine::default(),
+        CancellationToken::new(),
+    )
+    .await;
+    let first: Vec<Option<f64>> = (0..6).map(|pair| starts(&done, pair)[0]).collect();
+    assert_eq!(first, [0.0, 0.0, 10.0, 10.0, 0.0, 0.0].map(Some));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_has_used_its_budget_stops_and_keeps_what_is_graded() {
+    let config =
+        config("concurrency: 2\nstrategy: parallel\nbudget: { sandbox-minutes: 0.5, allow-unknown: true }");
+    let done = finish(&config, 5, Engine::default(), CancellationToken::new()).await;
+    // Two of ten seconds, then two for the ten seconds that are left.
+    assert_eq!(done.seconds, 15);
+    let summary = aggregate::summarize(&done.run);
+    assert_eq!(summary.run.conclusion, Conclusion::Incomplete);
+    assert_eq!(summary.run.reason, Some(CancelReason::Budget));
+    assert_eq!((summary.totals.passed, summary.totals.not_run), (2, 3));
+    assert!((summary.totals.sandbox_seconds - 30.0).abs() < 0.1);
+    let notice = "the budget of 0.5 sandbox-minutes was used up";
+    assert!(
+        done.run.notices.iter().any(|text| text.starts_with(notice)),
+        "{:?}",
+        done.run.notices
+    );
+    let scheduling = hindsight(&done.run.plan, &summary).unwrap();
+    assert_eq!(scheduling.bounded_by.kind, BoundKind::Budget);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_results_report_as_their_cost_counts() {
+    let costly = r#"{"passed": true, "usage": {"cost_usd": 0.7}}"#;
+    let mut engine = Engine::default();
+    for pair in 1..=4 {
+        engine = engine.script(&format!("e{pair}"), 1, 1, Script::Result(10, costly));
+    }
+    let config = config("concurrency: 1\nbudget: { cost: 1.0, allow-unknown: true }");
+    let done = finish(&config, 4, engine, CancellationToken::new()).await;
+    let summary = aggregate::summarize(&done.run);
+    assert_eq!((summary.totals.passed, summary.totals.not_run), (2, 2));
+    assert_eq!(summary.totals.cost_usd, Some(1.4));
+    assert_eq!(summary.run.reason, Some(CancelReason::Budget));
+}
+
+#[tokio::test(start_paused = true)]
+async fn afterwards_it_is_said_what_bounded_the_run_and_what_others_would_have_taken() {
+    let config = config("runs: 2\nstrategy: parallel");
+    let done = run_known(&config, &[40, 40, 25], Engine::default()).await;
+    let summary = aggregate::summarize(&done.run);
+    let scheduling = hindsight(&done.run.plan, &summary).unwrap();
+    assert_eq!(scheduling.bounded_by.kind, BoundKind::SlowestAttempt);
+    assert_eq!(
+        scheduling.bounded_by.why,
+        "the slowest attempt, one of x × e1: 40.0 s of 40.0 s"
+    );
+    let taken: Vec<(Strategy, bool, f64, f64)> = scheduling
+        .strategies
+        .iter()
+        .map(|taken| {
+            (
+                taken.strategy,
+                taken.simulated,
+                taken.wall_seconds,
+                taken.sandbox_seconds,
+            )
+        })
+        .collect();
+    assert_eq!(
+        taken,
+        [
+            (Strategy::Parallel, false, 40.0, 210.0),
+            (Strategy::Sequential, true, 40.0, 105.0),
+            // Two pairs of 40 s at once; the second attempt of 25 s starts at 40 - 1.5 x 25 s.
+            (Strategy::Adaptive, true, 40.0, 160.0 + 25.0 + 22.5)
+        ]
+    );
+    let accuracy = scheduling.accuracy.unwrap();
+    assert_eq!((accuracy.known_pairs, accuracy.median_error), (3, Some(0.0)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_waited_for_places_was_bounded_by_its_concurrency() {
+    let done = finish(
+        &config("concurrency: 1"),
+        3,
+        Engine::default(),
+        CancellationToken::new(),
+    )
+    .await;
+    let summary = aggregate::summarize(&done.run);
+    let bound = hindsight(&done.run.plan, &summary).unwrap().bounded_by;
+    assert_eq!(bound.kind, BoundKind::Concurrency);
+    assert_eq!(
+        bound.why,
+        "its concurrency of 1: x × e3, which ended last, waited 20.0 s for its start"
+    );
+    let engine = Engine::default()
+        .script("e1", 1, 1, Script::Result(30, FAIL))
+        .script("e1", 2, 1, Script::Result(20, PASS));
+    let done = finish(&config("runs: 2"), 2, engine, CancellationToken::new()).await;
+    let summary = aggregate::summarize(&done.run);
+    let bound = hindsight(&done.run.plan, &summary).unwrap().bounded_by;
+    assert_eq!(bound.kind, BoundKind::OneAfterAnother);
+    assert_eq!(
+        bound.why,
+        "2 attempts of x × e1, one after another: 50.0 s of 50.0 s"
+    );
+}
