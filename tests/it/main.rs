@@ -8,6 +8,8 @@
 
 mod action;
 mod docs;
+#[cfg(target_os = "linux")]
+mod fake_vercel;
 mod github;
 mod hostile;
 mod judged;

@@ -100,10 +100,11 @@ test("a command is killed, and one runs out of time", async () => {
 
 test("what a command leaves running lives as long as the sandbox", async () => {
   const sandbox = await create();
-  const started = await sandbox.runCommand(sh("(while sleep 0.02; do date +%N > /tmp/beat; done) & echo started"));
+  const started = await sandbox.runCommand(sh("(while sleep 0.01; do date +%N > /tmp/beat; done) & echo started"));
   assert.equal(await started.stdout(), "started\n");
-  const beats = await sandbox.runCommand(sh("sleep 0.2; a=$(cat /tmp/beat); sleep 0.2; [ $a != $(cat /tmp/beat) ]"));
-  assert.equal(beats.exitCode, 0);
+  const beats = "until [ -s /tmp/beat ]; do sleep 0.01; done; a=$(cat /tmp/beat); while [ $a = $(cat /tmp/beat) ]; do :; done";
+  assert.equal((await sandbox.runCommand({ ...sh(beats), timeoutMs: 20_000 })).exitCode, 0);
+  assert.match((await sandbox.openInteractive()).url, /^wss:/);
   await sandbox.delete();
 });
 
@@ -217,32 +218,39 @@ test("a session ends when its time has run out, also under a command", async () 
   await sandbox.delete();
 });
 
+const forever = 3600_000;
+
+async function until(name, status) {
+  while ((await Sandbox.get({ ...account, name })).status !== status);
+}
+
 test("stopping and snapshotting take their time and answer 422 meanwhile", async () => {
   const [stopping, snapshotting] = await Promise.all([create(), create()]);
-  await times({ "stop-ms": 500, "snapshot-ms": 500 });
+  await times({ "stop-ms": forever, "snapshot-ms": forever });
   const sessions = [stopping, snapshotting].map((sandbox) => sandbox.currentSession());
   const ends = [stopping.stop(), sessions[1].snapshot()];
-  await new Promise((resolve) => setTimeout(resolve, 200));
+  await until(stopping.name, "stopping");
+  await until(snapshotting.name, "snapshotting");
   await assert.rejects(sessions[0].runCommand("true"), refused(422, "sandbox_stopping"));
   await assert.rejects(sessions[1].runCommand("true"), refused(422, "sandbox_snapshotting"));
-  assert.equal((await Sandbox.get({ ...account, name: stopping.name })).status, "stopping");
-  assert.equal((await Sandbox.get({ ...account, name: snapshotting.name })).status, "snapshotting");
-  await Promise.all(ends);
   await times({});
+  assert.equal((await ends[0]).status, "stopped");
+  assert.equal((await ends[1]).status, "created");
   await Promise.all([stopping.delete(), snapshotting.delete()]);
 });
 
 test("a creation may answer while the session is pending, and may fail", async () => {
-  await times({ "create-ms": 300, "answers-pending": true });
+  await times({ "create-ms": forever, "answers-pending": true });
   const [pending, failing] = await Promise.all([create(), create()]);
   assert.equal(pending.status, "pending");
-  assert.equal((await pending.runCommand("true")).exitCode, 0);
   await control("POST", `sessions/${failing.currentSession().sessionId}/fail`);
   assert.equal((await Sandbox.get({ ...account, name: failing.name })).status, "failed");
   await assert.rejects(failing.currentSession().runCommand("true"), refused(410));
+  const ran = pending.runCommand("true");
+  await times({});
+  assert.equal((await ran).exitCode, 0);
   await control("POST", `sessions/${pending.currentSession().sessionId}/abort`);
   assert.equal((await Sandbox.get({ ...account, name: pending.name })).status, "aborted");
-  await times({});
   await Promise.all([pending.delete(), failing.delete()]);
 });
 

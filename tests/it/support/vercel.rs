@@ -33,8 +33,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
 use answer::Answer;
-pub(crate) use faults::{Fault, Faults, Rule, chance};
-pub(crate) use limits::Limits;
+pub(crate) use faults::{Fault, Faults, Rule};
+pub(crate) use limits::{Limits, Quota, Rate};
 pub(crate) use machine::{Light, LightRule, Machines};
 pub(crate) use routes::Route;
 use routes::{Head, Question};

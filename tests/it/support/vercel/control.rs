@@ -18,7 +18,7 @@ pub(crate) fn answer(shared: &Shared, method: &str, path: &str, body: &[u8]) -> 
             done()
         }),
         ("PUT", ["times"]) => parsed(body).map(|times| {
-            state.times = times;
+            state.take(times);
             done()
         }),
         ("PUT", ["limits"]) => parsed(body).map(|limits| {

@@ -12,6 +12,8 @@ use super::routes::Route;
 pub(crate) struct Counts {
     /// Each route's answers by status; 0 is a connection that ended without one.
     routes: BTreeMap<Route, BTreeMap<u16, u64>>,
+    /// How often each was asked.
+    asked: BTreeMap<Route, u64>,
     per_second: Rate,
     per_minute: Rate,
     vcpus_per_minute: Rate,
@@ -25,6 +27,7 @@ impl Counts {
     pub(crate) fn new(minute_ms: u64) -> Self {
         Self {
             routes: BTreeMap::new(),
+            asked: BTreeMap::new(),
             per_second: Rate::over(1000),
             per_minute: Rate::over(minute_ms),
             vcpus_per_minute: Rate::over(minute_ms),
@@ -35,6 +38,7 @@ impl Counts {
     }
 
     pub(crate) fn asked(&mut self, now: u64, route: Route) {
+        *self.asked.entry(route).or_default() += 1;
         self.per_second.add(now, 1);
         self.per_minute.add(now, 1);
         if route == Route::Delete {
@@ -55,6 +59,11 @@ impl Counts {
     /// How often a route was answered.
     pub(crate) fn of(&self, route: Route) -> u64 {
         self.routes.get(&route).map_or(0, |by| by.values().sum())
+    }
+
+    /// Whether it is asked and not answered yet.
+    pub(crate) fn is_asking(&self, route: Route) -> bool {
+        self.asked.get(&route).copied().unwrap_or(0) > self.of(route)
     }
 
     /// How often with this status.

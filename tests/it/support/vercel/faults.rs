@@ -146,7 +146,7 @@ impl Faults {
 }
 
 /// A number from 0 to 1 that depends on these three alone.
-pub(crate) fn chance(seed: u64, stream: u64, index: u64) -> f64 {
+fn chance(seed: u64, stream: u64, index: u64) -> f64 {
     // The mixing function of splitmix64, which is in the public domain.
     let mut mixed = seed
         .wrapping_mul(0x9e37_79b9_7f4a_7c15)

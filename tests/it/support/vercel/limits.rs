@@ -123,7 +123,10 @@ impl Rate {
     /// The milliseconds until one more fits under this limit; `None` where it does now.
     pub(crate) fn full(&mut self, now: u64, limit: u64) -> Option<u64> {
         self.forget(now);
-        let (oldest, _) = *self.recent.front().filter(|_| self.sum >= limit)?;
+        if self.sum < limit {
+            return None;
+        }
+        let oldest = self.recent.front().map_or(now, |(at, _)| *at);
         Some(oldest + self.window_ms - now)
     }
 

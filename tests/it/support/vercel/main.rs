@@ -60,9 +60,9 @@ fn main() -> anyhow::Result<()> {
     };
     let mut rules: Vec<Rule> = serde_json::from_str(&arguments.faults)?;
     rules.extend(arguments.storm.map(Rule::storm).into_iter().flatten());
-    let mut state = State::new(limits, Faults::new(arguments.seed, rules));
+    let state = State::new(limits, Faults::new(arguments.seed, rules));
     if let Some(times) = &arguments.times {
-        state.times = serde_json::from_str::<Times>(times)?;
+        state.take(serde_json::from_str::<Times>(times)?);
     }
     let machines = if arguments.light {
         let mut light: Light = serde_json::from_str(arguments.simulate.as_deref().unwrap_or("{}"))?;

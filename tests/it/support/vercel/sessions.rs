@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::answer::{Answer, Answered};
 use super::machine::{Disk, Machine};
 use super::routes::{Question, page};
-use super::state::{Sandbox, Session, State, Status, ms, now};
+use super::state::{Sandbox, Session, State, Status, Times, ms, now};
 use super::{Shared, objects, snapshots};
 
 /// Enters the sandbox with a new session, which boots and ends by itself. Its id.
@@ -43,13 +43,12 @@ pub(crate) fn begin(
         changed: watch::Sender::new(()),
     };
     let changes = session.changed.subscribe();
-    let create_ms = state.times.create_ms;
     sandbox.sessions.push(id.clone());
     state.sessions.insert(id.clone(), session);
     state.sandboxes.insert(sandbox.name.clone(), sandbox);
     let (shared, living) = (Arc::clone(shared), id.clone());
     tokio::spawn(async move {
-        sleep(ms(create_ms)).await;
+        pause(&shared, |times| times.create_ms).await;
         boot(&shared, &living, disk).await;
         outlive(&shared, &living, changes).await;
     });
@@ -89,7 +88,7 @@ async fn outlive(shared: &Shared, id: &str, mut changes: watch::Receiver<()>) {
             (started + session.timeout).saturating_sub(now())
         };
         if left == 0 {
-            return finish(shared, id, 0).await;
+            return finish(shared, id, |_| 0).await;
         }
         let _ = timeout(ms(left), changes.changed()).await;
     }
@@ -97,7 +96,7 @@ async fn outlive(shared: &Shared, id: &str, mut changes: watch::Receiver<()>) {
 
 /// Waits until a session is no longer pending, unless creations answer before.
 pub(crate) async fn booted(shared: &Shared, id: &str) -> Result<(), Answer> {
-    if shared.state().times.answers_pending {
+    if shared.state().times().borrow().answers_pending {
         return Ok(());
     }
     match settled(shared, id).await? {
@@ -152,8 +151,21 @@ pub(crate) async fn running(shared: &Shared, id: &str) -> Result<Arc<Machine>, A
     found(&shared.state(), id)?.machine.clone().ok_or_else(over)
 }
 
+/// Lets pass what something takes.
+pub(crate) async fn pause(shared: &Shared, takes: impl Fn(&Times) -> u64) {
+    let began = Instant::now();
+    let mut times = shared.state().times();
+    loop {
+        let until = began + ms(takes(&times.borrow_and_update()));
+        tokio::select! {
+            () = sleep_until(until) => return,
+            _ = times.changed() => {}
+        }
+    }
+}
+
 /// Stops a session, and keeps the disk of a persistent sandbox.
-async fn finish(shared: &Shared, id: &str, stop_ms: u64) {
+async fn finish(shared: &Shared, id: &str, takes: impl Fn(&Times) -> u64) {
     let persistent = {
         let state = &mut *shared.state();
         let Some(session) = state.sessions.get_mut(id).filter(|one| !one.status.over()) else {
@@ -164,7 +176,7 @@ async fn finish(shared: &Shared, id: &str, stop_ms: u64) {
         let sandbox = state.sandboxes.get(&session.sandbox);
         sandbox.is_some_and(|sandbox| sandbox.persistent) && session.machine.is_some()
     };
-    sleep(ms(stop_ms)).await;
+    pause(shared, takes).await;
     if persistent && let Err(error) = snapshots::take(shared, id, None).await {
         shared.state().troubles.push(format!("{id}: {error}"));
     }
@@ -173,14 +185,11 @@ async fn finish(shared: &Shared, id: &str, stop_ms: u64) {
 
 pub(crate) async fn stop(shared: &Arc<Shared>, question: &Question) -> Answered {
     let id = &question.ids[0];
-    let (stop_ms, before) = {
-        let state = shared.state();
-        (state.times.stop_ms, found(&state, id)?.status)
-    };
+    let before = found(&shared.state(), id)?.status;
     match before {
         Status::Snapshotting => return Err(snapshotting()),
         Status::Stopping => ended(shared, id).await?,
-        Status::Pending | Status::Running => finish(shared, id, stop_ms).await,
+        Status::Pending | Status::Running => finish(shared, id, |times| times.stop_ms).await,
         Status::Stopped | Status::Failed | Status::Aborted => {}
     }
     let state = shared.state();

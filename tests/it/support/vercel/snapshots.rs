@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
 use super::answer::{Answer, Answered};
 use super::routes::{Question, page};
-use super::state::{Snapshot, State, Status, ms, now};
+use super::state::{Snapshot, State, Status, now};
 use super::{Shared, objects, sessions};
 
 const THIRTY_DAYS: u64 = 30 * 24 * 60 * 60 * 1000;
@@ -25,16 +24,15 @@ pub(crate) async fn create(shared: &Arc<Shared>, question: &Question) -> Answere
     let id = &question.ids[0];
     let asked: Asked = question.parsed()?;
     sessions::running(shared, id).await?;
-    let snapshot_ms = {
+    {
         let state = &mut *shared.state();
         let session = state.sessions.get_mut(id).ok_or_else(|| Answer::not_found(id))?;
         if session.status != Status::Running {
             return Err(sessions::snapshotting());
         }
         session.set(Status::Snapshotting);
-        state.times.snapshot_ms
-    };
-    sleep(ms(snapshot_ms)).await;
+    }
+    sessions::pause(shared, |times| times.snapshot_ms).await;
     let taken = take(shared, id, asked.expiration).await;
     let state = &mut *shared.state();
     let snapshot = match taken {

@@ -179,7 +179,7 @@ impl Snapshot {
 /// Everything.
 pub(crate) struct State {
     pub(crate) limits: Limits,
-    pub(crate) times: Times,
+    times: watch::Sender<Times>,
     pub(crate) faults: Faults,
     pub(crate) counts: Counts,
     pub(crate) sandboxes: BTreeMap<String, Sandbox>,
@@ -197,7 +197,7 @@ pub(crate) struct State {
 impl State {
     pub(crate) fn new(limits: Limits, faults: Faults) -> Self {
         Self {
-            times: Times::default(),
+            times: watch::Sender::new(Times::default()),
             faults,
             counts: Counts::new(limits.minute_ms),
             sandboxes: BTreeMap::new(),
@@ -211,6 +211,17 @@ impl State {
             limits,
             ids: 0,
         }
+    }
+
+    /// How long things take from now on, also those that have begun: a test that lets something take for ever ends it
+    /// by this.
+    pub(crate) fn take(&self, times: Times) {
+        self.times.send_replace(times);
+    }
+
+    /// To look at, and to wait for a change of.
+    pub(crate) fn times(&self) -> watch::Receiver<Times> {
+        self.times.subscribe()
     }
 
     /// An id that nobody had before.
