@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::vercel::{
     Fault, Faults, Light, LightRule, Limits, Machines, PROJECT, Quota, Rate, Route, Rule, State, TEAM, TOKEN,
-    Vercel,
+    Times, Vercel,
 };
 
 /// Asks one fake.
