@@ -22,6 +22,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use http_body_util::BodyExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -168,7 +169,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>, reset: Arc<Atom
     let fault = {
         let state = &mut *shared.state();
         state.counts.asked(state::now(), route);
-        let from_snapshot = route == Route::Create && question.from_snapshot();
+        let from_snapshot = route == Route::Create && question.is_from_snapshot();
         state.faults.at(route, from_snapshot)
     };
     let drop = |held: &str| {
@@ -178,6 +179,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>, reset: Arc<Atom
     };
     let mut way = Way::Whole;
     let mut instead = None;
+    let mut late = Duration::ZERO;
     match fault {
         None => {}
         Some(Fault::TooMany(seconds)) => instead = Some(Answer::too_many(Some(seconds.to_string()))),
@@ -196,7 +198,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>, reset: Arc<Atom
         Some(Fault::Lost) => way = Way::Lost,
         Some(Fault::EarlyEof) => way = Way::Cut,
         Some(Fault::ErrorLine) => question.breaks = true,
-        Some(Fault::Slow(later_ms)) => tokio::time::sleep(state::ms(later_ms)).await,
+        Some(Fault::Slow(later_ms)) => late = state::ms(later_ms),
         Some(Fault::SessionOver) => {
             if let Some(id) = question.ids.first() {
                 shared.state().end(id, Status::Stopped);
@@ -207,6 +209,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>, reset: Arc<Atom
         Some(answer) => answer,
         None => done(&shared, question, method == "GET").await,
     };
+    tokio::time::sleep(late).await;
     match way {
         Way::Lost => return drop("lost"),
         Way::BadGateway => {

@@ -177,6 +177,10 @@ async fn finish(shared: &Shared, id: &str, takes: impl Fn(&Times) -> u64) {
         sandbox.is_some_and(|sandbox| sandbox.persistent) && session.machine.is_some()
     };
     pause(shared, takes).await;
+    // It may have been ended or deleted meanwhile.
+    if found(&shared.state(), id).is_ok_and(|session| session.status.over()) {
+        return;
+    }
     if persistent && let Err(error) = snapshots::take(shared, id, None).await {
         shared.state().troubles.push(format!("{id}: {error}"));
     }
@@ -198,7 +202,7 @@ pub(crate) async fn stop(shared: &Arc<Shared>, question: &Question) -> Answered 
     if let Some(sandbox) = state.sandboxes.get(&session.sandbox) {
         answer["sandbox"] = objects::sandbox(&state, sandbox);
         let snapshots = state.snapshots.values();
-        if let Some(snapshot) = snapshots.filter(|one| one.session == *id).last() {
+        if let Some(snapshot) = snapshots.filter(|one| one.session == *id).next_back() {
             answer["snapshot"] = objects::snapshot(snapshot);
         }
     }
