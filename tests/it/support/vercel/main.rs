@@ -12,9 +12,11 @@ mod support {
     pub(crate) mod vercel;
 }
 
+use anyhow::Context as _;
 use camino::Utf8PathBuf;
 use clap::Parser;
-use support::vercel::{Faults, Light, Limits, Machines, PROJECT, Rule, State, TEAM, TOKEN, Times, Vercel};
+use serde::de::DeserializeOwned;
+use support::vercel::{Faults, Light, Limits, Machines, PROJECT, Rule, State, TEAM, TOKEN, Vercel};
 
 /// A fake Vercel Sandbox on this machine. Needs Linux and bubblewrap, or `--light`.
 #[derive(Parser)]
@@ -42,8 +44,8 @@ struct Arguments {
     #[arg(long, value_name = "JSON")]
     times: Option<String>,
     /// What goes wrong: JSON of the form [{"on": ["create"], "fault": {"too-many": 1}, "at": [1, 2]}]
-    #[arg(long, value_name = "JSON", default_value = "[]")]
-    faults: String,
+    #[arg(long, value_name = "JSON")]
+    faults: Option<String>,
     /// Every kind of fault, each with this chance
     #[arg(long, value_name = "0..1")]
     storm: Option<f64>,
@@ -54,18 +56,13 @@ struct Arguments {
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    let limits: Limits = match &arguments.limits {
-        Some(limits) => serde_json::from_str(limits)?,
-        None => Limits::default(),
-    };
-    let mut rules: Vec<Rule> = serde_json::from_str(&arguments.faults)?;
+    let limits: Limits = parsed("--limits", &arguments.limits)?;
+    let mut rules: Vec<Rule> = parsed("--faults", &arguments.faults)?;
     rules.extend(arguments.storm.map(Rule::storm).into_iter().flatten());
     let state = State::new(limits, Faults::new(arguments.seed, rules));
-    if let Some(times) = &arguments.times {
-        state.take(serde_json::from_str::<Times>(times)?);
-    }
+    state.take(parsed("--times", &arguments.times)?);
     let machines = if arguments.light {
-        let mut light: Light = serde_json::from_str(arguments.simulate.as_deref().unwrap_or("{}"))?;
+        let mut light: Light = parsed("--simulate", &arguments.simulate)?;
         light.scale = arguments.scale;
         Machines::light(light)
     } else {
@@ -82,4 +79,12 @@ fn main() -> anyhow::Result<()> {
         .build()?;
     runtime.block_on(tokio::signal::ctrl_c())?;
     Ok(())
+}
+
+/// The value of an option, or what it is without one.
+fn parsed<T: DeserializeOwned + Default>(option: &str, value: &Option<String>) -> anyhow::Result<T> {
+    let parsed = value.as_deref().map(serde_json::from_str).transpose();
+    Ok(parsed
+        .with_context(|| format!("cannot read {option}"))?
+        .unwrap_or_default())
 }

@@ -254,26 +254,23 @@ fn found<'a>(state: &'a State, name: &str) -> Result<&'a Sandbox, Answer> {
     state.sandboxes.get(name).ok_or_else(|| Answer::not_found(name))
 }
 
-/// With `resume`, one whose session is over gets another.
+/// With `resume`, one whose session is over, or about to be, gets another.
 pub(crate) async fn get(shared: &Arc<Shared>, question: &Question) -> Answered {
     let name = &question.ids[0];
     let mut booting = None;
     if question.get("resume") == Some("true") {
+        let session = found(&shared.state(), name)?.session().to_owned();
+        sessions::settled(shared, &session).await?;
         let state = &mut *shared.state();
         let sandbox = found(state, name)?.clone();
-        match state.sessions[sandbox.session()].status {
-            Status::Stopping => return Err(sessions::stopping()),
-            Status::Snapshotting => return Err(sessions::snapshotting()),
-            status if status.over() => {
-                if let Some(id) = &sandbox.snapshot {
-                    use_snapshot(state, id)?;
-                }
-                admitted(state, sandbox.vcpus)?;
-                let snapshot = sandbox.snapshot.clone();
-                let disk = snapshot.clone().map_or(Disk::Empty, Disk::Snapshot);
-                booting = Some(sessions::begin(shared, state, sandbox, disk, snapshot));
+        if state.sessions[sandbox.session()].status.over() {
+            let snapshot = sandbox.snapshot.clone();
+            if let Some(id) = &snapshot {
+                use_snapshot(state, id)?;
             }
-            _ => {}
+            admitted(state, sandbox.vcpus)?;
+            let disk = snapshot.clone().map_or(Disk::Empty, Disk::Snapshot);
+            booting = Some(sessions::begin(shared, state, sandbox, disk, snapshot));
         }
     }
     if let Some(session) = &booting {

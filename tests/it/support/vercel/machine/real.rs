@@ -31,6 +31,8 @@ pub(crate) struct Place {
 
 impl Place {
     pub(super) fn new(bwrap: Utf8PathBuf) -> io::Result<Self> {
+        let tried = std::process::Command::new(&bwrap).arg("--version").output();
+        tried.map_err(|error| io::Error::new(error.kind(), format!("cannot run `{bwrap}`: {error}")))?;
         let directory = TempDir::with_prefix("fake-vercel-")?;
         fs_err::create_dir(directory.path().join("snapshots"))?;
         Ok(Self { bwrap, directory })
