@@ -16,6 +16,7 @@ mod sandboxes;
 mod sessions;
 mod snapshots;
 mod state;
+mod wanted;
 
 use std::future::poll_fn;
 use std::io;
@@ -30,7 +31,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 
 use answer::Answer;
@@ -68,22 +69,25 @@ impl Vercel {
             state: Mutex::new(state),
             machines,
         });
-        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
         let (stop, stopped) = oneshot::channel();
+        let (tell, told) = std::sync::mpsc::channel();
         let served = Arc::clone(&shared);
         // One thread for all of it: what a sandbox runs dies with the thread that started it.
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.unwrap().block_on(async {
-                let listener = TcpListener::from_std(listener).unwrap();
+                let listener = match listen(port) {
+                    Ok(listener) => listener,
+                    Err(error) => return tell.send(Err(error)).unwrap(),
+                };
+                tell.send(listener.local_addr()).unwrap();
                 tokio::select! {
                     () = serve(listener, served) => {}
                     _ = stopped => {}
                 }
             });
         });
+        let address = told.recv().unwrap()?;
         Ok(Self {
             shared,
             address,
@@ -108,6 +112,14 @@ impl Drop for Vercel {
         drop(self.stop.take());
         let _ = self.thread.take().map(std::thread::JoinHandle::join);
     }
+}
+
+/// With room for a whole wave that connects at once: whoever finds none tries again a second later.
+fn listen(port: u16) -> io::Result<TcpListener> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind((Ipv4Addr::LOCALHOST, port).into())?;
+    socket.listen(16_384)
 }
 
 async fn serve(listener: TcpListener, shared: Arc<Shared>) {

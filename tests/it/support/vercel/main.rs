@@ -15,6 +15,7 @@ mod support {
 use anyhow::Context as _;
 use camino::Utf8PathBuf;
 use clap::Parser;
+use rustix::process::{Resource, getrlimit, setrlimit};
 use serde::de::DeserializeOwned;
 use support::vercel::{Faults, Light, Limits, Machines, PROJECT, Rule, State, TEAM, TOKEN, Vercel};
 
@@ -68,6 +69,10 @@ fn main() -> anyhow::Result<()> {
     } else {
         Machines::real(arguments.bwrap)?
     };
+    // A wave of thousands has as many connections.
+    let mut files = getrlimit(Resource::Nofile);
+    files.current = files.maximum;
+    setrlimit(Resource::Nofile, files)?;
     let vercel = Vercel::start(arguments.port, state, machines)?;
     println!("export VERCEL_TOKEN={TOKEN} VERCEL_TEAM_ID={TEAM} VERCEL_PROJECT_ID={PROJECT}");
     println!(
