@@ -5,10 +5,12 @@ mod arguments;
 mod arms;
 mod baseline;
 mod calibrate;
+mod cleanup;
 mod compare;
 mod conclude;
 mod confirm;
 mod context;
+mod engine;
 mod execution;
 mod job;
 mod measure;
@@ -89,7 +91,7 @@ fn dispatch(arguments: Arguments, context: &Context) -> Result<ExitCode, Failure
         Subcommand::Report(arguments) => render::report(&arguments, context),
         Subcommand::Action => Ok(action::action(context)),
         Subcommand::Comment(arguments) => action::comment(&arguments.directory, context),
-        Subcommand::Cleanup(arguments) => action::cleanup(&arguments.directory, context),
+        Subcommand::Cleanup(arguments) => cleanup::cleanup(arguments.directory.as_deref(), context),
         Subcommand::Schema(arguments) => schema::schema(&arguments),
     }
 }

@@ -8,6 +8,7 @@ mod hash;
 mod node;
 mod problem;
 mod resolve;
+mod sandbox;
 pub mod settings;
 mod suite;
 pub mod template;
@@ -15,8 +16,6 @@ mod value;
 mod yaml;
 
 use std::collections::BTreeMap;
-
-use camino::Utf8PathBuf;
 
 use crate::model::{Gate, OnPass, OnTimeout, Policy, Strategy};
 pub use attempt::{
@@ -26,6 +25,10 @@ pub use attempt::{
 use error::Origin;
 pub use error::{ConfigError, Place};
 use file::{File, Parsed};
+pub use sandbox::{
+    CommandConfig, DockerConfig, DockerImage, DockerMount, HomeMode, LandlockMode, LocalConfig, NetworkMode,
+    SandboxConfig, VercelBase, VercelConfig, VercelFiles, VercelLimits, VercelPolicy, WorkspaceMode,
+};
 use settings::Given;
 pub use suite::{
     ChangedConfig, Discovery, IdPart, ListedId, OneOrMany, PairFilter, SuiteConfig, SuiteSource,
@@ -265,79 +268,6 @@ pub struct ModelPrice {
     pub input: f64,
     /// For a million tokens that it writes.
     pub output: f64,
-}
-
-/// `sandbox`.
-#[derive(Clone, Debug)]
-pub enum SandboxConfig {
-    /// On this machine.
-    Local(LocalConfig),
-}
-
-impl SandboxConfig {
-    /// The kind's name.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Local(_) => "local",
-        }
-    }
-}
-
-/// `sandbox` of kind `local`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LocalConfig {
-    /// How the workspace comes into being.
-    pub workspace: WorkspaceMode,
-    /// Paths that are symlinked into a copied workspace rather than copied.
-    pub link: Vec<Utf8PathBuf>,
-    /// Whose HOME an attempt has.
-    pub home: HomeMode,
-    /// Whether the kernel confines an attempt where it can.
-    pub landlock: LandlockMode,
-    /// Whether an attempt may open network connections.
-    pub network: NetworkMode,
-    /// Memory reckoned for an attempt, in bytes, at least 1.
-    pub memory_per_attempt: u64,
-}
-
-/// `sandbox.workspace`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WorkspaceMode {
-    /// A copy for each sandbox.
-    Copy,
-    /// An overlay mount over one copy.
-    Overlay,
-    /// A git worktree.
-    Worktree,
-    /// The source itself: the suite promises not to clash.
-    Shared,
-}
-
-/// `sandbox.home`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HomeMode {
-    /// An empty one of its own.
-    Private,
-    /// The user's.
-    Inherit,
-}
-
-/// `sandbox.landlock`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LandlockMode {
-    /// Where the kernel offers it.
-    Auto,
-    /// Never.
-    Off,
-}
-
-/// `sandbox.network` of kind `local`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NetworkMode {
-    /// As evalwave itself.
-    Inherit,
-    /// None, where the kernel can refuse it.
-    None,
 }
 
 /// `baseline`.

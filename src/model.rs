@@ -13,6 +13,7 @@ pub mod policy;
 pub mod reading;
 pub mod result_set;
 pub mod run;
+pub mod sandbox;
 pub mod summary;
 
 pub use attempt::{
@@ -31,4 +32,5 @@ pub use policy::{Gate, OnPass, OnTimeout, Policy, Strategy};
 pub use reading::{Check, Reading, ReadingVerdict, Usage};
 pub use result_set::{PairResult, ResultSet, Sample};
 pub use run::{PairRun, Run};
+pub use sandbox::{LeftSandbox, Whereabouts};
 pub use summary::{PairSummary, RunFacts, Summary, Totals, Verdict};

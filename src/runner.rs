@@ -7,7 +7,9 @@ mod driver;
 mod ending;
 mod environment;
 mod failure;
+mod ledger;
 mod output;
+mod prepare;
 
 use std::sync::Arc;
 

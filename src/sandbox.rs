@@ -6,6 +6,7 @@ pub mod local;
 pub mod supervisor;
 
 use std::io;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -13,7 +14,7 @@ use tokio::io::AsyncWrite;
 use tokio::sync::mpsc;
 
 use crate::config::CommandLine;
-use crate::model::{Boot, ErrorClass};
+use crate::model::{Boot, ErrorClass, LeftSandbox, Whereabouts};
 
 /// What an engine can take at once, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,34 @@ pub struct Workspace {
 pub struct SandboxSpec {
     /// Unique among all runs; safe as a file, host and container name.
     pub name: String,
+    /// The run that owns it; as safe.
+    pub run_id: String,
+    /// What it is labelled with, besides that: whose it is, and when it has expired. Any text, but no secrets.
+    pub labels: Vec<(&'static str, String)>,
+    /// How long it may live at most. The runner stops it long before; this is for the engine's own time limit.
+    pub limit: Duration,
+}
+
+/// What the sandboxes of a run have in common, for an engine that makes something ready for them.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The sandbox in which it may be made.
+    pub spec: SandboxSpec,
+    /// `attempt.setup`, where it is the same for every attempt.
+    pub command: Option<Command>,
+    /// What every sandbox receives.
+    pub workspace: Workspace,
+    /// How long `command` may take.
+    pub limit: Duration,
+}
+
+/// What the sandboxes of a run start from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Warm {
+    /// From something in which `setup` is done, called this.
+    From(String),
+    /// From nothing; where something else was asked for, why.
+    Cold(Option<String>),
 }
 
 /// A command for a sandbox. It runs in the workspace, with the engine's own PATH, HOME, LANG and TMPDIR and `env` on top.
@@ -115,13 +144,57 @@ pub trait Backend: Send + Sync {
     /// What it can take at once.
     fn capacity(&self) -> Capacity;
 
-    /// Starts an empty sandbox.
-    async fn start(&self, spec: &SandboxSpec) -> Result<Box<dyn Sandbox>, SandboxError>;
+    /// Makes ready what the sandboxes of a run start from, once and before the first of them: an image, a snapshot, or
+    /// nothing. What it has to say meanwhile goes out in chunks.
+    ///
+    /// Without it no sandbox can be had. Where only `setup` cannot be done ahead, that is [`Warm::Cold`].
+    async fn prepare(
+        &self,
+        _setup: &Setup,
+        _ledger: &dyn Ledger,
+        _output: &mpsc::Sender<Vec<u8>>,
+    ) -> Result<Warm, SandboxError> {
+        Ok(Warm::Cold(None))
+    }
+
+    /// Starts an empty sandbox. Its name is in the ledger already; an engine that calls it something else says so there
+    /// right after it was created. When it fails, or is dropped, the sandbox may be there all the same: [`Reaper`].
+    async fn start(&self, spec: &SandboxSpec, ledger: &dyn Ledger) -> Result<Box<dyn Sandbox>, SandboxError>;
+
+    /// What deletes the sandboxes that could not be stopped.
+    fn reaper(&self) -> &dyn Reaper;
+}
+
+/// Keeps account of sandboxes, so that they are found after any crash.
+#[async_trait]
+pub trait Ledger: Send + Sync {
+    /// A sandbox that is no attempt's is about to be created.
+    async fn named(&self, name: &str) -> Result<(), SandboxError>;
+
+    /// A sandbox was created, and its engine calls it `id`.
+    async fn created(&self, name: &str, id: &str) -> Result<(), SandboxError>;
+
+    /// A sandbox is not there any more.
+    async fn gone(&self, name: &str) -> Result<(), SandboxError>;
+}
+
+/// Deletes what a run left behind. It needs nothing that was known to the run alone.
+#[async_trait]
+pub trait Reaper: Send + Sync {
+    /// Where another process finds the sandboxes.
+    fn whereabouts(&self) -> Whereabouts;
+
+    /// Deletes these sandboxes, and whatever else bears the run's label; when it is done, none of them is there, also
+    /// where none was. Nothing of the run may be in use any more.
+    async fn reap(&self, run_id: &str, left: &[LeftSandbox]) -> Result<(), SandboxError>;
 }
 
 /// A running sandbox. Paths are relative to its workspace.
 #[async_trait]
 pub trait Sandbox: Send {
+    /// The name that it was asked for under.
+    fn name(&self) -> &str;
+
     /// From a prepared image or from nothing.
     fn boot(&self) -> Boot;
 

@@ -2,6 +2,7 @@
 
 mod journal;
 mod publish;
+mod sandboxes;
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use crate::model::{
 use journal::Journal;
 
 pub use journal::replay;
+pub use sandboxes::Sandboxes;
 
 /// There as long as a comment goes on that this run has begun.
 pub const COMMENT_FILE: &str = "comment.json";

@@ -6,6 +6,7 @@ mod compare;
 mod conversation;
 mod findings;
 mod inputs;
+mod install;
 mod live;
 mod measure;
 mod narrator;
@@ -43,6 +44,7 @@ fn act(step: &mut Step, context: &Context) -> Result<ExitCode, Failure> {
     step.hide(inputs.token.as_deref());
     match &inputs.command {
         Command::Action => measure::measure(&inputs, &invocation, step, context),
+        Command::Install => install::install(step, context),
         Command::Compare => compare::compare(&inputs, step, context),
         Command::Comment => {
             let directory = inputs.output_dir.as_deref();

@@ -33,8 +33,8 @@ pub(super) enum Subcommand {
     Action,
     /// Post or update the comment of a run, in a workflow that follows the run's own
     Comment(DirectoryArguments),
-    /// Finish what a run that died has left behind: its comment
-    Cleanup(DirectoryArguments),
+    /// Finish what a run that died has left behind: its sandboxes, its comment
+    Cleanup(CleanupArguments),
     /// Print the JSON Schema of a document
     Schema(SchemaArguments),
 }
@@ -90,7 +90,7 @@ pub(super) struct SelectionArguments {
     /// The agent's time, like 90s or 12m
     #[arg(long, value_name = "DURATION")]
     pub(super) timeout: Option<String>,
-    /// Where attempts run: local
+    /// Where attempts run: local, docker, vercel or command
     #[arg(long, value_name = "KIND")]
     pub(super) sandbox: Option<String>,
 }
@@ -230,6 +230,13 @@ pub(super) struct DirectoryArguments {
     /// The run directory
     #[arg(value_name = "DIR")]
     pub(super) directory: Utf8PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CleanupArguments {
+    /// The run directory [default: evalwave-out/latest]
+    #[arg(value_name = "DIR")]
+    pub(super) directory: Option<Utf8PathBuf>,
 }
 
 /// A document with a schema.

@@ -13,13 +13,11 @@ use super::context::Context;
 use super::job::{self, Means};
 use super::recorder::{Audience, Recording};
 use super::sources::Suite;
-use super::{Failure, tell};
-use crate::config::{Config, SandboxConfig};
+use super::{Failure, engine, tell};
 use crate::model::{Concurrency, Run, RunPlan};
 use crate::plan;
 use crate::runner::{self, Job};
 use crate::sandbox::Backend;
-use crate::sandbox::local::{LocalBackend, LocalOptions};
 use crate::store::RunDir;
 
 /// Where an arm's files come from and go.
@@ -65,7 +63,7 @@ impl Arm {
             place.run_id,
             common.started_at,
         )?;
-        let backend = backend(config, &job, common.context)?;
+        let backend = engine::backend(&config.sandbox, &job, common.context)?;
         let directory = RunDir::create(&place.directory, place.overwrite, &job.plan, &config.attempt)?;
         let show = common.audience.attend(place.name, &job, directory.path());
         let recording = Arc::new(Recording::new(directory, show));
@@ -75,20 +73,6 @@ impl Arm {
             recording,
         })
     }
-}
-
-fn backend(config: &Config, job: &Job, context: &Context) -> Result<Arc<dyn Backend>, Failure> {
-    let SandboxConfig::Local(local) = &config.sandbox;
-    let options = LocalOptions {
-        run_id: job.run_id.clone(),
-        temporary: context.temp_dir.clone(),
-        program: context.program.clone(),
-        path: context.environment.get("PATH").cloned(),
-        home: context.environment.get("HOME").map(Utf8PathBuf::from),
-        lang: context.environment.get("LANG").cloned(),
-        system: context.system_variables(),
-    };
-    Ok(Arc::new(LocalBackend::new(local, options, &job.workspace.root)?))
 }
 
 /// Gives two plans one number of places, one budget and one set of limits between them; without a number, or with room
@@ -220,4 +204,75 @@ async fn cancel_on_signal(cancel: CancellationToken) {
     }
     tell("cancelling: nothing more starts, what runs is stopped");
     cancel.cancel();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+    use crate::model::{
+        Concurrency, OnPass, PlannedBudget, PlannedLimit, Policy, Produces, RunPlan, Selection,
+        SelectionKind, Strategy,
+    };
+
+    fn plan(value: usize, limit: usize) -> RunPlan {
+        RunPlan {
+            suite: "s".to_owned(),
+            pairs: Vec::new(),
+            runs: 1,
+            strategy: Strategy::Parallel,
+            on_pass: OnPass::Continue,
+            policy: Policy::Any,
+            produces: Produces::Attempt,
+            concurrency: Concurrency {
+                value,
+                reason: String::new(),
+                bounded: false,
+            },
+            limits: vec![PlannedLimit {
+                name: "provider".to_owned(),
+                value: "a".to_owned(),
+                concurrency: limit,
+            }],
+            budget: PlannedBudget {
+                sandbox_seconds: Some(600.0),
+                cost_usd: None,
+            },
+            overhead_seconds: None,
+            forecast: None,
+            selection: Selection {
+                kind: SelectionKind::All,
+                selected: 0,
+                of: 0,
+            },
+            sandbox: "local".to_owned(),
+            config_hash: String::new(),
+        }
+    }
+
+    fn shared(value: usize, limit: usize, most: Option<usize>) -> (bool, [(usize, usize, Option<f64>); 2]) {
+        let (mut head, mut base) = (plan(value, limit), plan(value, limit));
+        let at_once = share(&mut head, &mut base, most);
+        let of = |plan: &RunPlan| {
+            (
+                plan.concurrency.value,
+                plan.limits[0].concurrency,
+                plan.budget.sandbox_seconds,
+            )
+        };
+        (at_once, [of(&head), of(&base)])
+    }
+
+    #[test]
+    fn two_revisions_have_together_what_one_would_have() {
+        let half = Some(300.0);
+        assert_eq!(shared(8, 5, None), (true, [(8, 3, half), (8, 2, half)]));
+        assert_eq!(shared(8, 5, Some(9)), (true, [(5, 3, half), (4, 2, half)]));
+    }
+
+    #[test]
+    fn two_revisions_that_one_place_or_one_limit_cannot_hold_run_one_after_the_other() {
+        let half = Some(300.0);
+        assert_eq!(shared(8, 5, Some(1)), (false, [(8, 5, half); 2]));
+        assert_eq!(shared(8, 1, None), (false, [(8, 1, half); 2]));
+    }
 }

@@ -10,6 +10,21 @@ use crate::store;
 /// Where runs go that are not told where.
 const OUTPUT_ROOT: &str = "evalwave-out";
 
+/// The newest run that evalwave named itself.
+pub(super) fn newest(context: &Context) -> Option<Utf8PathBuf> {
+    let root = context.current_dir.join(OUTPUT_ROOT);
+    let latest = root.join("latest");
+    if latest.is_dir() {
+        return Some(latest);
+    }
+    // Without symbolic links: names begin with the time.
+    let entries = root.read_dir_utf8().into_iter().flatten().flatten();
+    entries
+        .map(|entry| entry.into_path())
+        .filter(|path| path.is_dir())
+        .max()
+}
+
 /// Where the run is written.
 pub(super) struct Output {
     /// Unique name of the run.

@@ -70,6 +70,7 @@ impl Show for Progress {
                     ));
                 }
             }
+            Event::Preparing { line } => tell(&format!("{}{}", self.name, plain(line))),
             _ => {}
         }
     }

@@ -6,17 +6,14 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::arguments::{SelectionArguments, given};
 use super::context::Context;
 use super::past::Past;
-use super::{Failure, tell};
+use super::{Failure, engine, tell};
 use crate::catalog;
 use crate::compare;
 use crate::config::settings::{self, Given, Setting};
-use crate::config::{
-    self, Config, Discovery, SandboxConfig, Source, SuiteConfig, SuiteSource, WantedConcurrency,
-};
+use crate::config::{self, Config, Discovery, Source, SuiteConfig, SuiteSource, WantedConcurrency};
 use crate::model::{Pair, Policy, ResultSet, RunPlan};
 use crate::plan::{self, Globs, Request, Select};
 use crate::results;
-use crate::sandbox::local;
 
 /// Where a configuration is looked for.
 const CONFIG_FILES: [&str; 2] = ["evalwave.yml", ".github/evalwave.yml"];
@@ -115,8 +112,7 @@ impl Suite {
     }
 
     fn capacity(&self) -> Option<(usize, String)> {
-        let SandboxConfig::Local(local) = &self.config.sandbox;
-        let limit = local::capacity_here(local).running;
+        let limit = engine::capacity(&self.config.sandbox)?.running;
         limit.map(|limit| (limit.value, limit.reason))
     }
 }

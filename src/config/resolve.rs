@@ -3,21 +3,20 @@
 //! What is written is checked to the end before anything is refused for not being built in yet.
 
 mod attempt;
+mod sandbox;
 mod spending;
 mod suite;
 mod unbuilt;
 
 use super::check::{check_gates, check_history, check_sources};
 use super::error::{ConfigError, Origin};
-use super::file::sandbox::{Home, Kind, Landlock, Local, Network, Sandbox, Workspace};
 use super::file::{Comment, Compare, Concurrency, Confirm, File, Flaky, LabelGate, Parsed, Retry, Runs};
 use super::problem::{KeyPath, Problem};
 use super::settings::{self, Found, Given, Level};
 use super::value::{FromText, GateText, LabelName, OneWave, SourceText};
 use super::{
     BaselineConfig, CommentMode, CompareConfig, ComparisonConfig, Config, FlakyConfig, HistoryConfig,
-    HomeMode, LabelGates, LandlockMode, LocalConfig, NetworkMode, ReportConfig, RetryConfig, SandboxConfig,
-    WantedConcurrency, WorkspaceMode,
+    LabelGates, ReportConfig, RetryConfig, WantedConcurrency,
 };
 use crate::model::{Gate, Policy, Produces, Strategy};
 
@@ -30,10 +29,7 @@ pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<C
     let max_concurrency =
         pick(given, &settings::MAX_CONCURRENCY, file.max_concurrency)?.map(|most| most.0 as usize);
     let policy = policy(&file, given)?.unwrap_or_default();
-    let kind = given
-        .find(&settings::SANDBOX)
-        .map(Found::read::<Kind>)
-        .transpose()?;
+    let sandbox = sandbox::settle(sandbox, given.find(&settings::SANDBOX))?;
     let confirm = pick(given, &settings::CONFIRM, file.confirm)?.map_or(0, |confirm: Confirm| confirm.0);
     let history = history(Some(&file), given)?;
     let baseline = baseline(Some(&file), given)?;
@@ -55,16 +51,9 @@ pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<C
 
     unbuilt::refuse(&unbuilt::Asked {
         file: &file,
-        sandbox: sandbox.as_ref(),
-        kind,
         origin,
         given,
     })?;
-    // What is left is the local sandbox: with its keys, unless another kind's were written and overruled.
-    let local = match sandbox {
-        Some(Sandbox::Local(local)) => local,
-        Some(Sandbox::Other(_)) | None => Local::default(),
-    };
     Ok(Config {
         suite,
         attempt,
@@ -79,7 +68,7 @@ pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<C
         budget: spending::budget(file.budget.as_ref()),
         price: spending::price(file.price),
         retry: retry(file.retry.unwrap_or_default()),
-        sandbox: SandboxConfig::Local(self::local(local)),
+        sandbox,
         baseline,
         history,
         confirm,
@@ -292,39 +281,6 @@ fn retry(written: Retry) -> RetryConfig {
     RetryConfig {
         tries: written.tries.map_or(3, |tries| tries.0),
         budget: written.budget.map_or(0.2, |budget| budget.0),
-    }
-}
-
-fn local(written: Local) -> LocalConfig {
-    LocalConfig {
-        workspace: match written.workspace {
-            Some(Workspace::Copy) | None => WorkspaceMode::Copy,
-            Some(Workspace::Overlay) => WorkspaceMode::Overlay,
-            Some(Workspace::Worktree) => WorkspaceMode::Worktree,
-            Some(Workspace::Shared) => WorkspaceMode::Shared,
-        },
-        link: written
-            .link
-            .unwrap_or_default()
-            .0
-            .into_iter()
-            .map(|path| path.0)
-            .collect(),
-        home: match written.home {
-            Some(Home::Private) | None => HomeMode::Private,
-            Some(Home::Inherit) => HomeMode::Inherit,
-        },
-        landlock: match written.landlock {
-            Some(Landlock::Auto) | None => LandlockMode::Auto,
-            Some(Landlock::Off) => LandlockMode::Off,
-        },
-        network: match written.network {
-            Some(Network::Inherit) | None => NetworkMode::Inherit,
-            Some(Network::None) => NetworkMode::None,
-        },
-        memory_per_attempt: written
-            .memory_per_attempt
-            .map_or(256 * bytesize::MB, |size| size.0),
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod choice;
 mod measure;
+mod mount;
 mod number;
 mod path;
 mod word;
@@ -16,6 +17,7 @@ use super::problem::quoted;
 
 pub(super) use choice::{GateText, OneWave, Truth};
 pub(super) use measure::{Day, Percent, Points, Seconds, Size, Span};
+pub(super) use mount::MountText;
 pub(super) use number::{Amount, Confidence, ExitStatus, Ratio, Version, Whole};
 pub(super) use path::{
     EvalGlob, ExperimentGlob, FileGlob, IdGlob, PathTemplate, RelativePath, ResultPath, SourcePath,

@@ -127,17 +127,43 @@ pub struct Found {
     pub run: u64,
 }
 
-/// Looks for the baseline.
-pub async fn find(client: &Client, wanted: &Wanted) -> Search {
+/// The runs before a baseline.
+#[derive(Debug, Default)]
+pub struct Earlier {
+    /// Their results, the nearest first.
+    pub results: Vec<ResultSet>,
+    /// Why they may not be all: the look-up failed, and how.
+    pub failed: Option<String>,
+}
+
+/// Looks for the baseline, and for as many as `history` runs before it, which are held to the same rules.
+pub async fn find(client: &Client, wanted: &Wanted, history: u32) -> (Search, Earlier) {
     let mut candidates = match Candidates::list(client, wanted).await {
         Ok(candidates) => candidates,
-        Err(error) => return Search::Failed(in_full(&error)),
+        Err(error) => return (Search::Failed(in_full(&error)), Earlier::default()),
     };
-    match candidates.next(client).await {
-        Ok(Some(found)) => Search::Found(Box::new(found)),
-        Ok(None) => Search::NotFound(candidates.why_none()),
-        Err(error) => Search::Failed(in_full(&error)),
+    let found = match candidates.next(client).await {
+        Ok(Some(found)) => found,
+        Ok(None) => return (Search::NotFound(candidates.why_none()), Earlier::default()),
+        Err(error) => return (Search::Failed(in_full(&error)), Earlier::default()),
+    };
+    let mut earlier = Earlier::default();
+    while earlier.results.len() < history as usize {
+        match candidates.next(client).await {
+            Ok(Some(candidate)) => {
+                // What came after the baseline is no history of it.
+                if candidate.results.started_at < found.results.started_at {
+                    earlier.results.push(candidate.results);
+                }
+            }
+            Ok(None) => break,
+            Err(error) => {
+                earlier.failed = Some(in_full(&error));
+                break;
+            }
+        }
     }
+    (Search::Found(Box::new(found)), earlier)
 }
 
 /// An error with its causes.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::attempt::{AttemptDetails, AttemptError, AttemptRecord};
 use super::id::{AttemptId, PairId};
 use super::plan::RunPlan;
+use super::sandbox::Whereabouts;
 use super::summary::Verdict;
 
 /// The value of `schema` in the first line of a journal that this version writes.
@@ -30,14 +31,36 @@ pub enum Event {
         /// What is going to be done.
         plan: Box<RunPlan>,
     },
+    /// Where the run's sandboxes are going to be.
+    SandboxesAt {
+        /// The run that owns them.
+        run_id: String,
+        /// Where.
+        whereabouts: Whereabouts,
+    },
     /// A sandbox is about to be created under this name.
     SandboxNamed {
         /// Unique among all runs.
         name: String,
-        /// For which attempt.
-        attempt: AttemptId,
-        /// Which try of it, from 1.
-        try_number: u32,
+        /// For which attempt; `None` is one that prepares what the others start from.
+        attempt: Option<AttemptId>,
+    },
+    /// A sandbox was created, and its engine calls it something else.
+    SandboxCreated {
+        /// Its name.
+        name: String,
+        /// What its engine calls it.
+        id: String,
+    },
+    /// A sandbox is not there any more.
+    SandboxGone {
+        /// Its name.
+        name: String,
+    },
+    /// The engine makes ready what sandboxes start from, and says this line of it.
+    Preparing {
+        /// Without its newline.
+        line: String,
     },
     /// An attempt's try began.
     AttemptStarted {

@@ -67,7 +67,13 @@ impl Run {
     /// Takes an event in. Events of pairs outside the plan change nothing.
     pub fn apply(&mut self, event: &Event) {
         match event {
-            Event::RunStarted { .. } | Event::SandboxNamed { .. } | Event::PairEnded { .. } => {}
+            Event::RunStarted { .. }
+            | Event::SandboxesAt { .. }
+            | Event::SandboxNamed { .. }
+            | Event::SandboxCreated { .. }
+            | Event::SandboxGone { .. }
+            | Event::Preparing { .. }
+            | Event::PairEnded { .. } => {}
             Event::AttemptStarted { offset, .. } => self.wall_seconds = self.wall_seconds.max(*offset),
             Event::TryFailed {
                 attempt,

@@ -2,7 +2,7 @@
 
 use super::{PlanError, Shard, cost_of};
 use crate::config::{BudgetConfig, PriceConfig};
-use crate::model::{PlannedBudget, Range, Run, RunPlan};
+use crate::model::{CancelReason, PlannedBudget, Range, Run, RunPlan};
 
 /// What the run, or its shard, may use.
 pub(super) fn share(budget: &BudgetConfig, shard: Option<Shard>) -> PlannedBudget {
@@ -22,6 +22,11 @@ pub fn left<'a>(
     let (mut seconds, mut usd) = (0.0, 0.0);
     for run in runs {
         for (planned, pair) in run.plan.pairs.iter().zip(&run.pairs) {
+            // What was measured of a run that it stopped may be a little less than it.
+            let mut records = pair.records.iter();
+            if records.any(|record| record.reason == Some(CancelReason::Budget)) {
+                return None;
+            }
             let usages = pair.records.iter().filter_map(|record| record.usage);
             let costs = usages.filter_map(|usage| cost_of(usage, &planned.labels, price));
             usd += costs.sum::<f64>();

@@ -13,8 +13,9 @@ use super::environment;
 use super::failure::{
     failure, past_limit, sandbox_failed, sandbox_gone, store_failed, with_output, within, within_limit,
 };
+use super::ledger::Account;
 use super::output::OutputLog;
-use super::{Job, Recorder};
+use super::{Job, Recorder, prepare};
 use crate::aggregate::{CommandEnd, Course, Failure, Judgement, Ran, judge, round_seconds};
 use crate::config::template::{CommandTemplate, UnknownPlaceholder, Values};
 use crate::model::layout::OUTPUT_FILE;
@@ -25,13 +26,14 @@ use crate::model::{
 use crate::sandbox::{Backend, Command, Exit, Sandbox, SandboxSpec};
 
 /// Pieces of output that may wait to be written.
-const OUTPUT_BACKLOG: usize = 16;
+pub(super) const OUTPUT_BACKLOG: usize = 16;
 
 /// What a try needs; it owns it all, so that tries run as tasks.
 pub(super) struct TryContext {
     pub(super) job: Arc<Job>,
     pub(super) backend: Arc<dyn Backend>,
     pub(super) recorder: Arc<dyn Recorder>,
+    pub(super) account: Arc<Account>,
     pub(super) starting: Arc<Semaphore>,
     /// Position of the pair in the plan.
     pub(super) pair: usize,
@@ -153,24 +155,17 @@ impl TryContext {
         // Nobody ever closes the semaphore; and a try holds no sandbox while it waits for its turn to start one.
         let _starting = self.starting.acquire().await;
         life.started = Instant::now();
-        let spec = SandboxSpec {
-            name: format!(
-                "{}-{}-{}-{}",
-                self.job.run_id,
-                self.pair + 1,
-                self.id.index,
-                self.try_number
-            ),
-        };
-        let named = Event::SandboxNamed {
-            name: spec.name.clone(),
-            attempt: self.id.clone(),
-            try_number: self.try_number,
-        };
-        self.recorder.record(&named).await.map_err(store_failed)?;
+        let spec = self.spec();
+        let named = self.account.name(&spec.name, Some(&self.id)).await;
+        named.map_err(store_failed)?;
         let limit = self.job.attempt.phases.provision;
         let begun = Instant::now();
-        let sandbox = within(limit, Phase::Provision, self.backend.start(&spec)).await?;
+        let sandbox = within(
+            limit,
+            Phase::Provision,
+            self.backend.start(&spec, self.account.as_ref()),
+        )
+        .await?;
         life.phases.set(Phase::Provision, seconds(begun.elapsed()));
         life.boot = Some(sandbox.boot());
         let sandbox = life.sandbox.insert(sandbox);
@@ -178,6 +173,16 @@ impl TryContext {
         within(limit, Phase::Upload, sandbox.upload(&self.job.workspace)).await?;
         life.phases.set(Phase::Upload, seconds(begun.elapsed()));
         Ok(())
+    }
+
+    fn spec(&self) -> SandboxSpec {
+        let name = format!("{}-{}-{}", self.pair + 1, self.id.index, self.try_number);
+        let labels = vec![
+            ("experiment", self.id.pair.experiment.to_string()),
+            ("eval", self.id.pair.eval.to_string()),
+            ("attempt", format!("{}.{}", self.id.index, self.try_number)),
+        ];
+        prepare::spec(&self.job, &name, labels, self.run_started.elapsed())
     }
 
     /// `setup` where the sandbox is cold, then `boot`.

@@ -14,24 +14,29 @@ use tokio_util::sync::CancellationToken;
 
 use super::attempt::{TryContext, seconds};
 use super::ending::{Ends, TryEnd, indexes};
-use super::{Job, RecordError, Recorder};
-use crate::aggregate;
+use super::ledger::Account;
+use super::{Job, RecordError, Recorder, prepare};
+use crate::aggregate::{self, Course, Failure, judge};
 use crate::model::event::JOURNAL_SCHEMA;
 use crate::model::{
     AttemptDetails, AttemptId, AttemptRecord, CancelReason, Event, Outcome, Run, with_causes,
 };
 use crate::plan;
-use crate::sandbox::{Backend, Sandbox};
+use crate::sandbox::{Backend, Sandbox, Warm};
 use crate::schedule::{Action, AttemptRef, Ended, Scheduler, retry_budget};
 
 /// How long the run waits at its end for sandboxes that are being deleted.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long it waits after that for the last try to delete them.
+const REAP_LIMIT: Duration = Duration::from_secs(20);
 
 /// A run under way.
 pub(super) struct Driver {
     job: Arc<Job>,
     backend: Arc<dyn Backend>,
     recorder: Arc<dyn Recorder>,
+    account: Arc<Account>,
     scheduler: Scheduler,
     run: Run,
     started: Instant,
@@ -80,6 +85,7 @@ impl Driver {
             unrecorded,
             job,
             backend,
+            account: Arc::new(Account::new(Arc::clone(&recorder))),
             recorder,
         }
     }
@@ -100,7 +106,23 @@ impl Driver {
             plan: Box::new(self.job.plan.clone()),
         };
         self.note(self.recorder.record(&started).await);
+        let whereabouts = Event::SandboxesAt {
+            run_id: self.job.run_id.clone(),
+            whereabouts: self.backend.reaper().whereabouts(),
+        };
+        self.note(self.recorder.record(&whereabouts).await);
         let mut cancelled = false;
+        match self.prepare(cancel).await {
+            None => {
+                cancelled = true;
+                self.scheduler.cancel();
+            }
+            Some(Ok(Warm::From(_) | Warm::Cold(None))) => {}
+            Some(Ok(Warm::Cold(Some(why)))) => {
+                self.notice(format!("every sandbox is set up from nothing: {why}"))
+            }
+            Some(Err(failure)) => return self.give_up(failure).await,
+        }
         loop {
             self.act();
             if self.scheduler.is_done() && self.tries.is_empty() && self.recording.is_empty() {
@@ -119,6 +141,31 @@ impl Driver {
                 else => return cancelled,
             }
         }
+    }
+
+    /// Makes ready what sandboxes start from; `None` where the run is cancelled first.
+    async fn prepare(&self, cancel: &CancellationToken) -> Option<Result<Warm, Failure>> {
+        let prepared = prepare::prepare(&self.job, self.backend.as_ref(), &self.account, &self.recorder);
+        cancel.run_until_cancelled(prepared).await
+    }
+
+    /// Ends every attempt with what kept all of them from starting. It is not tried again: nothing of it is an attempt's.
+    async fn give_up(&mut self, failure: Failure) -> bool {
+        let judgement = judge(&Course::Failed(failure), &self.job.rules);
+        for pair in 0..self.job.plan.pairs.len() {
+            let errored = |index| AttemptRecord {
+                outcome: judgement.outcome,
+                reason: None,
+                error: judgement.error.clone(),
+                ..AttemptRecord::not_started(index, CancelReason::Run)
+            };
+            let ends = (1..=self.job.plan.runs).map(|index| (errored(index), AttemptDetails::default()));
+            self.end_attempts(pair, ends.collect());
+        }
+        while let Some(recorded) = self.recording.next().await {
+            self.recorded(recorded);
+        }
+        false
     }
 
     /// Does what the scheduler asks for now.
@@ -157,6 +204,7 @@ impl Driver {
             job: Arc::clone(&self.job),
             backend: Arc::clone(&self.backend),
             recorder: Arc::clone(&self.recorder),
+            account: Arc::clone(&self.account),
             starting: Arc::clone(&self.starting),
             pair: attempt.pair,
             id: self.attempt_id(attempt),
@@ -298,8 +346,12 @@ impl Driver {
 
     /// Stopping is not part of an attempt's end.
     fn stop(&mut self, sandbox: Box<dyn Sandbox>) {
-        self.stops
-            .spawn(async move { sandbox.stop().await.map_err(|error| with_causes(&error)) });
+        let account = Arc::clone(&self.account);
+        self.stops.spawn(async move {
+            let name = sandbox.name().to_owned();
+            sandbox.stop().await.map_err(|error| with_causes(&error))?;
+            account.close(&name).await.map_err(|error| error.to_string())
+        });
     }
 
     fn stopped(&mut self, stopped: Result<Result<(), String>, JoinError>) {
@@ -330,18 +382,40 @@ impl Driver {
         }
     }
 
+    /// Deletes what could not be stopped, or never came to be used; what is left even so is told.
+    async fn reap(&mut self, deadline: Instant) {
+        let left = self.account.left();
+        if left.is_empty() {
+            return;
+        }
+        let reaped = self.backend.reaper().reap(&self.job.run_id, &left);
+        let why = match tokio::time::timeout_at(deadline.max(Instant::now() + REAP_LIMIT), reaped).await {
+            Ok(Ok(())) => {
+                for sandbox in left {
+                    let closed = self.account.close(&sandbox.name).await;
+                    self.note(closed);
+                }
+                return;
+            }
+            Ok(Err(error)) => with_causes(&error),
+            Err(_) => "not in time".to_owned(),
+        };
+        self.notice(format!(
+            "{} sandboxes could not be deleted: {why}; `evalwave cleanup` deletes them",
+            left.len()
+        ));
+    }
+
     async fn finish(mut self, cancelled: bool) -> Run {
         let deadline = Instant::now() + STOP_LIMIT;
         loop {
             match tokio::time::timeout_at(deadline, self.stops.join_next()).await {
                 Ok(Some(stopped)) => self.stopped(stopped),
                 Ok(None) => break,
-                Err(_) => {
-                    self.notice(format!("{} sandboxes were not deleted in time", self.stops.len()));
-                    break;
-                }
+                Err(_) => break,
             }
         }
+        self.reap(deadline).await;
         let stopped = self.scheduler.stopped().map(ToString::to_string);
         let exhausted = self.scheduler.exhausted().map(ToString::to_string);
         for why in stopped.into_iter().chain(exhausted) {

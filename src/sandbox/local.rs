@@ -10,6 +10,7 @@ mod jobs;
 mod overlay;
 #[cfg(unix)]
 mod processes;
+mod reaper;
 mod transfer;
 mod workspace;
 mod worktree;
@@ -24,7 +25,9 @@ use tokio::io::AsyncWrite;
 use tokio::sync::mpsc;
 use tokio_util::io::SyncIoBridge;
 
-use super::{Backend, Capacity, Command, Exit, Sandbox, SandboxError, SandboxSpec, Workspace};
+use super::{
+    Backend, Capacity, Command, Exit, Ledger, Reaper, Sandbox, SandboxError, SandboxSpec, Workspace,
+};
 use crate::config::{HomeMode, LocalConfig};
 #[cfg(unix)]
 use crate::config::{LandlockMode, NetworkMode};
@@ -35,6 +38,7 @@ use directory::{RunDirectory, remove_tree};
 use jobs::{Launch, Processes};
 #[cfg(unix)]
 use processes::{Launch, Processes};
+pub use reaper::LocalReaper;
 use workspace::Mode;
 
 /// PATH where evalwave itself has none.
@@ -73,6 +77,7 @@ pub struct LocalOptions {
 /// stopped before that. A run has one such engine: its directory is named after the run.
 #[derive(Debug)]
 pub struct LocalBackend {
+    reaper: LocalReaper,
     run: Arc<Run>,
     capacity: Capacity,
 }
@@ -119,6 +124,7 @@ impl LocalBackend {
         let (capacity, open_files) = measure(config);
         Ok(Self {
             capacity,
+            reaper: LocalReaper::new(&options.temporary),
             run: Arc::new(Run {
                 config: config.clone(),
                 options,
@@ -166,7 +172,7 @@ impl Backend for LocalBackend {
         self.capacity.clone()
     }
 
-    async fn start(&self, spec: &SandboxSpec) -> Result<Box<dyn Sandbox>, SandboxError> {
+    async fn start(&self, spec: &SandboxSpec, _: &dyn Ledger) -> Result<Box<dyn Sandbox>, SandboxError> {
         let (run, name) = (Arc::clone(&self.run), spec.name.clone());
         let directory = blocking(move || {
             let created = run.directory.create_sandbox(&name);
@@ -174,6 +180,7 @@ impl Backend for LocalBackend {
         })
         .await?;
         Ok(Box::new(LocalSandbox {
+            name: spec.name.clone(),
             workspace: directory.join("workspace"),
             files: Arc::new(Files {
                 run: Arc::clone(&self.run),
@@ -184,10 +191,15 @@ impl Backend for LocalBackend {
             processes: Processes::default(),
         }))
     }
+
+    fn reaper(&self) -> &dyn Reaper {
+        &self.reaper
+    }
 }
 
 /// A directory, and what runs in it.
 struct LocalSandbox {
+    name: String,
     /// Where commands run.
     workspace: Utf8PathBuf,
     files: Arc<Files>,
@@ -207,6 +219,10 @@ struct Files {
 
 #[async_trait]
 impl Sandbox for LocalSandbox {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
     fn boot(&self) -> Boot {
         Boot::Cold
     }

@@ -19,7 +19,7 @@ pub(super) struct Journal {
 
 struct Line {
     text: String,
-    /// The name of a sandbox goes to its own file, before the sandbox is created.
+    /// What tells of sandboxes goes to its own file; a name does before the sandbox is created.
     sandbox: bool,
     /// It has to survive the machine's crash, not only ours.
     sync: bool,
@@ -48,7 +48,13 @@ impl Journal {
         let (done, written) = oneshot::channel();
         let line = Line {
             text,
-            sandbox: matches!(event, Event::SandboxNamed { .. }),
+            sandbox: matches!(
+                event,
+                Event::SandboxesAt { .. }
+                    | Event::SandboxNamed { .. }
+                    | Event::SandboxCreated { .. }
+                    | Event::SandboxGone { .. }
+            ),
             sync: matches!(event, Event::AttemptEnded { .. } | Event::RunEnded { .. }),
             done,
         };

@@ -5,16 +5,12 @@
 mod processes;
 mod workspaces;
 
-use std::time::Duration;
-
 use camino::{Utf8Path, Utf8PathBuf};
-use evalwave::config::{CommandLine, HomeMode, LandlockMode, LocalConfig, NetworkMode, WorkspaceMode};
+use evalwave::config::{HomeMode, LandlockMode, LocalConfig, NetworkMode, WorkspaceMode};
+use evalwave::sandbox::Workspace;
 use evalwave::sandbox::local::{LocalBackend, LocalOptions};
-use evalwave::sandbox::{Backend as _, Command, Exit, Sandbox, SandboxError, SandboxSpec, Workspace};
-use tokio::sync::mpsc;
 
-/// Long enough for anything that ends at all, on any machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::support::sandbox::PATIENCE;
 
 /// A source directory, a directory for temporary files, and an engine between them.
 struct Bench {
@@ -80,54 +76,6 @@ impl Bench {
     fn left(&self) -> usize {
         fs_err::read_dir(&self.temporary).unwrap().count()
     }
-}
-
-async fn start(backend: &LocalBackend, name: &str) -> Box<dyn Sandbox> {
-    backend
-        .start(&SandboxSpec {
-            name: name.to_owned(),
-        })
-        .await
-        .unwrap()
-}
-
-fn shell(text: &str) -> Command {
-    Command {
-        line: CommandLine::Shell(text.to_owned()),
-        env: Vec::new(),
-        keeps_daemons: false,
-    }
-}
-
-fn argv(words: &[&str]) -> Command {
-    Command {
-        line: CommandLine::Argv(words.iter().map(|word| (*word).to_owned()).collect()),
-        ..shell("")
-    }
-}
-
-/// Runs a command to its end, with its output.
-async fn run(sandbox: &mut dyn Sandbox, command: &Command) -> (Result<Exit, SandboxError>, String) {
-    let (sender, mut receiver) = mpsc::channel(4);
-    let collect = tokio::spawn(async move {
-        let mut bytes = Vec::new();
-        while let Some(chunk) = receiver.recv().await {
-            bytes.extend(chunk);
-        }
-        String::from_utf8(bytes).unwrap()
-    });
-    let exit = tokio::time::timeout(PATIENCE, sandbox.exec(command, &sender))
-        .await
-        .unwrap();
-    drop(sender);
-    (exit, collect.await.unwrap())
-}
-
-/// Runs a shell command that has to succeed. Returns its output.
-async fn sh(sandbox: &mut dyn Sandbox, text: &str) -> String {
-    let (exit, output) = run(sandbox, &shell(text)).await;
-    assert_eq!(exit.unwrap(), Exit::Code(0), "{output}");
-    output
 }
 
 /// Processes with this variable in their environment.

@@ -318,6 +318,52 @@ fn a_run_that_uses_up_its_budget_is_incomplete_and_keeps_what_is_graded() {
 }
 
 #[test]
+fn a_run_that_its_budget_stopped_is_incomplete_though_every_pair_has_a_verdict_and_confirms_nothing() {
+    let script = "[ $EVALWAVE_ATTEMPT = 1 ] || sleep 600\necho '{\"passed\": false}' > result.json";
+    let more = "runs: 2\nstrategy: parallel\nbaseline: before.json\nconfirm: 1\nbudget: { sandbox-minutes: 0.05, allow-unknown: true }";
+    let suite = Suite::scripted("a/one", "result: result.json", more, script);
+    suite.write(
+        "before.json",
+        r#"[{"experiment": "a", "eval": "one", "passed": true}]"#,
+    );
+    let (run, summary) = suite.run("");
+    run.code(3);
+    assert_eq!(summary["pairs"][0]["verdict"], "fail");
+    assert_eq!(summary["run"]["complete"], false);
+    assert_eq!(
+        summary["gates"][0]["why"],
+        "the one pair has a verdict, but the budget was used up before every attempt was made"
+    );
+    // Its verdict is not firm: there is no flip to confirm.
+    assert_eq!(
+        summary["comparison"]["flips"]["pass_to_fail"],
+        serde_json::json!([])
+    );
+    assert!(!suite.path().join("out/confirm").exists());
+}
+
+#[test]
+fn flips_are_not_confirmed_on_a_budget_that_is_used_up() {
+    let script = "[ $EVALWAVE_EVAL = one ] || sleep 600\necho '{\"passed\": false}' > result.json";
+    let more = "baseline: before.json\nconfirm: 1\nbudget: { sandbox-minutes: 0.05, allow-unknown: true }";
+    let suite = Suite::scripted("a/one a/two", "result: result.json", more, script);
+    suite.write(
+        "before.json",
+        r#"[{"experiment": "a", "eval": "one", "passed": true}]"#,
+    );
+    let (run, summary) = suite.run("");
+    let text = stdout(&run.code(3));
+    assert_eq!(
+        summary["comparison"]["flips"]["pass_to_fail"][0]["confirmed"],
+        serde_json::Value::Null
+    );
+    assert!(
+        text.contains("the flips could not be confirmed: the budget is used up"),
+        "{text}"
+    );
+}
+
+#[test]
 fn shards_go_by_duration_only_where_the_baseline_is_a_file_of_the_commit() {
     let suite = suite_with_durations();
     let evals = |arguments: &str| -> Vec<String> {

@@ -2,6 +2,8 @@
 
 pub(crate) mod github;
 #[cfg(target_os = "linux")]
+pub(crate) mod sandbox;
+#[cfg(target_os = "linux")]
 pub(crate) mod vercel;
 
 use assert_cmd::Command;

@@ -65,8 +65,8 @@ fn a_wrong_key_is_answered_with_file_line_and_the_nearest_known_one() {
         ),
         (
             "attempt:\n",
-            "sandbox: { kind: docker, image: x }\nattempt:\n",
-            &["sandbox", "not built in yet"],
+            "sandbox: { kind: docker }\nattempt:\n",
+            &["sandbox.image", "what containers are made of"],
         ),
     ];
     for (from, to, expected) in cases {

@@ -9,13 +9,15 @@ use crate::cli::sources::{Suite, read_results};
 use crate::compare;
 use crate::config::BaselineConfig;
 use crate::github::Client;
-use crate::github::baseline::{self, Place, Search, ThisRun, Wanted};
+use crate::github::baseline::{self, Earlier, Place, Search, ThisRun, Wanted};
 use crate::github::event::Invocation;
 use crate::model::ResultSet;
 
 /// What came of looking for the baseline.
 pub(super) struct Looked {
     pub(super) baseline: Baseline,
+    /// The runs before it.
+    pub(super) history: Vec<ResultSet>,
     /// Which it is, and why that one.
     pub(super) notes: Vec<String>,
     /// The look-up failed, and how.
@@ -34,19 +36,24 @@ pub(super) struct Looking<'a> {
 }
 
 impl Looked {
-    fn none(why: impl Into<String>) -> Self {
+    fn only(baseline: Baseline) -> Self {
         Self {
-            baseline: Baseline::None(why.into()),
+            baseline,
+            history: Vec::new(),
             notes: Vec::new(),
             failed: None,
         }
     }
 
+    fn none(why: impl Into<String>) -> Self {
+        Self::only(Baseline::None(why.into()))
+    }
+
     fn failed(how: String) -> Self {
+        let how = format!("the baseline was not looked up: {how}");
         Self {
-            baseline: Baseline::None(format!("the baseline was not looked up: {how}")),
-            notes: Vec::new(),
-            failed: Some(format!("the baseline was not looked up: {how}")),
+            failed: Some(how.clone()),
+            ..Self::none(how)
         }
     }
 }
@@ -60,17 +67,14 @@ impl Looking<'_> {
         let sources = match &self.suite.config.baseline {
             BaselineConfig::None => return Ok(Looked::none("no baseline was asked for")),
             BaselineConfig::Measure(reference) => {
-                return Ok(Looked {
-                    baseline: Baseline::Measure(reference.clone()),
-                    notes: Vec::new(),
-                    failed: None,
-                });
+                return Ok(Looked::only(Baseline::Measure(reference.clone())));
             }
             BaselineConfig::Auto => vec!["auto".to_owned()],
             BaselineConfig::Sources(sources) => sources.clone(),
         };
         let mut sets: Vec<ResultSet> = Vec::new();
-        let mut notes = Vec::new();
+        let mut histories = Vec::new();
+        let (mut notes, mut failed) = (Vec::new(), None);
         for source in &sources {
             let Some(place) = self.place(source) else {
                 sets.push(self.read(source)?);
@@ -80,7 +84,12 @@ impl Looking<'_> {
                 Ok(place) => place,
                 Err(why) => return Ok(Looked::none(format!("no baseline: {why}"))),
             };
-            match self.find(place).await {
+            let (search, earlier) = self.find(place).await;
+            histories.push(earlier.results);
+            failed = failed.or(earlier
+                .failed
+                .map(|how| format!("earlier runs were not looked up: {how}")));
+            match search {
                 Search::Found(found) => {
                     sets.push(found.results);
                     notes.push(format!("baseline: {}", found.how));
@@ -95,9 +104,10 @@ impl Looking<'_> {
             _ => compare::merge(sets)?,
         };
         Ok(Looked {
-            baseline: Baseline::Known(merged),
+            history: histories.into_iter().flatten().collect(),
             notes,
-            failed: None,
+            failed,
+            ..Looked::only(Baseline::Known(merged))
         })
     }
 
@@ -135,17 +145,17 @@ impl Looking<'_> {
         Some(id.parse().map(Place::Run).map_err(|_| "`run:` needs a number"))
     }
 
-    async fn find(&self, place: Place) -> Search {
+    async fn find(&self, place: Place) -> (Search, Earlier) {
         let Some(client) = self.client else {
-            return Search::Failed("GitHub cannot be asked".to_owned());
+            let how = "GitHub cannot be asked".to_owned();
+            return (Search::Failed(how), Earlier::default());
         };
         let workflow = match (&self.invocation.workflow, &place) {
             (Some(workflow), _) => workflow.clone(),
             (None, Place::Run(_)) => String::new(),
             (None, _) => {
-                return Search::NotFound(
-                    "no baseline: `GITHUB_WORKFLOW_REF` does not say which workflow this is".to_owned(),
-                );
+                let why = "no baseline: `GITHUB_WORKFLOW_REF` does not say which workflow this is";
+                return (Search::NotFound(why.to_owned()), Earlier::default());
             }
         };
         let wanted = Wanted {
@@ -160,6 +170,6 @@ impl Looking<'_> {
             now: context::now(),
             policy: Some(self.suite.config.policy),
         };
-        baseline::find(client, &wanted).await
+        baseline::find(client, &wanted, self.suite.config.history.runs).await
     }
 }

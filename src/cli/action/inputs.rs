@@ -15,6 +15,7 @@ pub(super) enum Command {
     Action,
     Compare,
     Comment,
+    Install,
     /// A command that is known and that this version cannot do.
     ToCome(&'static str),
 }
@@ -70,15 +71,16 @@ impl Inputs {
 }
 
 fn command(text: Option<&str>) -> Result<Command, Failure> {
-    const TO_COME: [&str; 3] = ["merge", "snapshot", "install"];
+    const TO_COME: [&str; 2] = ["merge", "snapshot"];
     match text.unwrap_or("action") {
         "action" => Ok(Command::Action),
         "compare" => Ok(Command::Compare),
         "comment" => Ok(Command::Comment),
+        "install" => Ok(Command::Install),
         other => match TO_COME.iter().find(|name| **name == other) {
             Some(name) => Ok(Command::ToCome(name)),
             None => Err(anyhow!(
-                "input `command`: expected `action`, `compare` or `comment`, found {other:?}"
+                "input `command`: expected `action`, `compare`, `comment` or `install`, found {other:?}"
             )
             .into()),
         },
@@ -134,13 +136,13 @@ mod tests {
     fn what_is_to_come_is_told_from_what_is_wrong() {
         assert_eq!(command(None).unwrap(), Command::Action);
         assert_eq!(command(Some("comment")).unwrap(), Command::Comment);
-        for name in ["merge", "snapshot", "install"] {
+        for name in ["merge", "snapshot"] {
             assert_eq!(command(Some(name)).unwrap(), Command::ToCome(name));
         }
         let error = command(Some("rm -rf")).unwrap_err().error.to_string();
         assert_eq!(
             error,
-            "input `command`: expected `action`, `compare` or `comment`, found \"rm -rf\""
+            "input `command`: expected `action`, `compare`, `comment` or `install`, found \"rm -rf\""
         );
     }
 

@@ -95,7 +95,7 @@ impl Measurement<'_> {
     fn run(&self, step: &mut Step) -> Result<ExitCode, Failure> {
         let config = &self.suite.config;
         let started_at = context::now();
-        let known = conclude::known(
+        let mut known = conclude::known(
             &config.history,
             &config.flaky,
             Some(config.policy),
@@ -116,6 +116,7 @@ impl Measurement<'_> {
             looked,
             mut not_done,
         } = prepared?;
+        known.history.extend(looked.history);
         let named = self.inputs.names_baseline;
         let past = Past::of(self.suite, named, &looked.baseline, &known, self.context);
         let plan = self.suite.plan(self.selection, &past)?;

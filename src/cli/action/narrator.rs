@@ -92,8 +92,11 @@ impl Show for Narrator {
             } if self.debug => {
                 self.step.debug(&format!("started {attempt}, try {try_number}"));
             }
-            Event::SandboxNamed { name, attempt, .. } if self.debug => {
-                self.step.debug(&format!("sandbox {name} for {attempt}"));
+            Event::Preparing { line } => self.step.say(line),
+            Event::SandboxNamed { name, attempt } if self.debug => {
+                let whose = attempt.as_ref().map(ToString::to_string);
+                let whose = whose.as_deref().unwrap_or("all attempts");
+                self.step.debug(&format!("sandbox {name} for {whose}"));
             }
             Event::TryFailed {
                 attempt,

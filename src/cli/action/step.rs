@@ -4,7 +4,8 @@
 use std::io::Write as _;
 use std::sync::{Arc, Mutex};
 
-use camino::Utf8PathBuf;
+use anyhow::Context as _;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::cli::context::{self, Context};
 use crate::cli::print;
@@ -20,6 +21,7 @@ pub(super) const MOST_SUMMARY_BYTES: usize = 900 << 10;
 pub(super) struct Step {
     output: Option<Utf8PathBuf>,
     summary: Option<Utf8PathBuf>,
+    path: Option<Utf8PathBuf>,
     /// A runner reads along: what it is told to mask it does not show.
     is_watched: bool,
     hidden: Vec<String>,
@@ -33,6 +35,7 @@ impl Step {
         Self {
             output: file("GITHUB_OUTPUT"),
             summary: file("GITHUB_STEP_SUMMARY"),
+            path: file("GITHUB_PATH"),
             is_watched: context.variable("GITHUB_ACTIONS").is_some(),
             hidden: Vec::new(),
             redactor: Redactor::default(),
@@ -116,6 +119,18 @@ impl Step {
         self.append(path, &format!("{}\n", self.redactor.text(&text)), "the summary");
     }
 
+    /// Adds a directory to the PATH of the steps that follow.
+    ///
+    /// # Errors
+    /// Nobody reads such directories, or they cannot be told.
+    pub(super) fn add_path(&self, directory: &Utf8Path) -> anyhow::Result<()> {
+        let path = self.path.as_ref().context(
+            "`GITHUB_PATH` is not set: there are no steps that follow\noutside a workflow, put evalwave on the PATH by hand",
+        )?;
+        let mut file = fs_err::OpenOptions::new().create(true).append(true).open(path)?;
+        Ok(writeln!(file, "{directory}")?)
+    }
+
     /// A text without what is hidden.
     pub(super) fn clean(&self, text: &str) -> String {
         self.redactor.text(text).into_owned()
@@ -150,6 +165,7 @@ mod tests {
         Step {
             output: None,
             summary: Some(summary),
+            path: None,
             is_watched: false,
             hidden: Vec::new(),
             redactor: Redactor::default(),

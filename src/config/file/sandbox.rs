@@ -11,15 +11,16 @@ use super::shape::{List, by_shape};
 use crate::config::node::Node;
 use crate::config::problem::{KeyPath, Problem, Segment};
 use crate::config::value::{
-    Amount, FileGlob, FromText, Refusal, RelativePath, Size, Span, Text, Whole, read,
+    Amount, FileGlob, FromText, MountText, Refusal, RelativePath, Size, Span, Text, Whole, read,
 };
 
 /// Where attempts run.
 #[derive(Clone, Debug)]
 pub(in crate::config) enum Sandbox {
     Local(Local),
-    /// A kind whose engine does not exist yet; its keys are checked, and that is all.
-    Other(Kind),
+    Docker(Docker),
+    Vercel(Box<Vercel>),
+    Command(CommandEngine),
 }
 
 /// The kinds of sandboxes.
@@ -71,13 +72,54 @@ impl Sandbox {
                 ));
             }
         };
-        match kind {
+        let sandbox = match kind {
             Kind::Local => Local::deserialize(node).map(Self::Local),
-            Kind::Docker => Docker::deserialize(node).map(|_| Self::Other(kind)),
-            Kind::Vercel => Vercel::deserialize(node).map(|_| Self::Other(kind)),
-            Kind::Command => CommandEngine::deserialize(node).map(|_| Self::Other(kind)),
+            Kind::Docker => Docker::deserialize(node).map(Self::Docker),
+            Kind::Vercel => Vercel::deserialize(node).map(Box::new).map(Self::Vercel),
+            Kind::Command => CommandEngine::deserialize(node).map(Self::Command),
         }
-        .map_err(below)
+        .map_err(below)?;
+        sandbox.check().map_err(below)?;
+        Ok(sandbox)
+    }
+
+    /// What the keys of one kind may not say together.
+    fn check(&self) -> Result<(), Problem> {
+        let either = |one: &str, other: &str, has_one: bool, has_other: bool| match has_one && has_other {
+            true => Err(Problem::new(
+                KeyPath::of(one),
+                format!("expected `{one}` or `{other}`, found both\nkeep one of them"),
+            )),
+            false => Ok(()),
+        };
+        match self {
+            Self::Docker(docker) => {
+                either("image", "build", docker.image.is_some(), docker.build.is_some())?;
+                if docker.image.is_none() && docker.build.is_none() {
+                    return Err(Problem::missing(
+                        KeyPath::of("image"),
+                        "what containers are made of, unless `build` says how to make it",
+                    ));
+                }
+                Ok(())
+            }
+            Self::Vercel(vercel) => either(
+                "runtime",
+                "image",
+                vercel.runtime.is_some(),
+                vercel.image.is_some(),
+            ),
+            Self::Local(_) | Self::Command(_) => Ok(()),
+        }
+    }
+
+    pub(in crate::config) fn kind(&self) -> Kind {
+        match self {
+            Self::Local(_) => Kind::Local,
+            Self::Docker(_) => Kind::Docker,
+            Self::Vercel(_) => Kind::Vercel,
+            Self::Command(_) => Kind::Command,
+        }
     }
 }
 
@@ -108,8 +150,9 @@ impl JsonSchema for SandboxKeys {
 
 macro_rules! kind {
     ($type:ident, $word:literal) => {
-        #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+        #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
         enum $type {
+            #[default]
             #[serde(rename = $word)]
             Kind,
         }
@@ -186,115 +229,114 @@ pub(in crate::config) enum Network {
 }
 
 /// Sandboxes in containers of a Docker engine.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a mapping")]
-#[expect(dead_code, reason = "its keys are checked; its engine comes later")]
-struct Docker {
+pub(in crate::config) struct Docker {
     /// In containers.
+    #[expect(dead_code, reason = "it has been looked at to come here")]
     kind: DockerKind,
     /// The image's name.
-    image: Option<Text>,
+    pub(in crate::config) image: Option<Text>,
     /// Builds the image first.
-    build: Option<DockerBuild>,
+    pub(in crate::config) build: Option<DockerBuild>,
     /// Memory of a container.
-    memory: Option<Size>,
+    pub(in crate::config) memory: Option<Size>,
     /// Memory reckoned for an attempt when the number at once is settled. Default: `256MB`.
-    memory_per_attempt: Option<Size>,
+    pub(in crate::config) memory_per_attempt: Option<Size>,
     /// CPUs of a container.
-    cpus: Option<Amount>,
+    pub(in crate::config) cpus: Option<Amount>,
     /// Processes of a container.
-    pids: Option<Whole<1, 1_000_000>>,
+    pub(in crate::config) pids: Option<Whole<1, 1_000_000>>,
     /// `bridge`, `none`, or a network's name.
-    network: Option<Text>,
+    pub(in crate::config) network: Option<Text>,
     /// The user that commands run as.
-    user: Option<Text>,
+    pub(in crate::config) user: Option<Text>,
     /// Bind mounts, as `SOURCE:TARGET[:ro]`.
-    mounts: Option<List<Text>>,
+    pub(in crate::config) mounts: Option<List<MountText>>,
     /// Whether a small init process reaps what the command leaves behind.
-    init: Option<bool>,
+    pub(in crate::config) init: Option<bool>,
     /// Whether the container's own files are read-only.
-    read_only: Option<bool>,
+    pub(in crate::config) read_only: Option<bool>,
     /// Whether the container has the host's rights.
-    privileged: Option<bool>,
+    pub(in crate::config) privileged: Option<bool>,
     /// The image's platform, such as `linux/arm64`.
-    platform: Option<Text>,
+    pub(in crate::config) platform: Option<Text>,
     /// Whether the container is kept after `setup` once, and sandboxes start from it.
-    warm: Option<bool>,
+    pub(in crate::config) warm: Option<bool>,
 }
 
 /// How an image is built.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
-#[expect(dead_code, reason = "its keys are checked; its engine comes later")]
-struct DockerBuild {
+pub(in crate::config) struct DockerBuild {
     /// The Dockerfile's path.
-    dockerfile: Option<RelativePath>,
+    pub(in crate::config) dockerfile: Option<RelativePath>,
     /// The directory that is sent to the engine.
-    context: Option<RelativePath>,
+    pub(in crate::config) context: Option<RelativePath>,
 }
 
 /// Sandboxes of Vercel.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a mapping")]
-#[expect(dead_code, reason = "its keys are checked; its engine comes later")]
-struct Vercel {
+pub(in crate::config) struct Vercel {
     /// In sandboxes of Vercel.
+    #[expect(dead_code, reason = "it has been looked at to come here")]
     kind: VercelKind,
     /// vCPUs of a sandbox. Default: 2.
-    vcpus: Option<Whole<1, 64>>,
+    pub(in crate::config) vcpus: Option<Whole<1, 64>>,
     /// The runtime, such as `node24`.
-    runtime: Option<Text>,
+    pub(in crate::config) runtime: Option<Text>,
     /// An image instead of a runtime.
-    image: Option<Text>,
+    pub(in crate::config) image: Option<Text>,
     /// Where a sandbox's files come from: this repository at the measured revision, or an upload.
-    source: Option<VercelSource>,
+    pub(in crate::config) source: Option<VercelSource>,
     /// Whether submodules are fetched.
-    submodules: Option<bool>,
+    pub(in crate::config) submodules: Option<bool>,
     /// The sandbox's own time limit.
-    timeout: Option<Span>,
+    pub(in crate::config) timeout: Option<Span>,
     /// The snapshot that sandboxes start from.
-    snapshot_id: Option<Text>,
+    pub(in crate::config) snapshot_id: Option<Text>,
     /// Which hosts a sandbox reaches, and which headers are added for it.
-    network_policy: Option<NetworkPolicy>,
+    pub(in crate::config) network_policy: Option<NetworkPolicy>,
     /// The region.
-    region: Option<Text>,
+    pub(in crate::config) region: Option<Text>,
     /// Another address of the API.
-    base_url: Option<Text>,
+    pub(in crate::config) base_url: Option<Text>,
     /// Another version of the API.
-    api_version: Option<Text>,
+    pub(in crate::config) api_version: Option<Text>,
     /// The account's limits. Default: those of the Pro plan.
-    limits: Option<VercelLimits>,
+    pub(in crate::config) limits: Option<VercelLimits>,
     /// How a snapshot with `setup` done is keyed.
-    warm: Option<VercelWarm>,
+    pub(in crate::config) warm: Option<VercelWarm>,
 }
 
 /// Where a sandbox's files come from.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum VercelSource {
+pub(in crate::config) enum VercelSource {
     /// This repository at the measured revision.
     Repository,
     /// What `attempt.upload` selects.
     Upload,
 }
 
-#[derive(Debug)]
-#[expect(dead_code, reason = "its keys are checked; its engine comes later")]
-enum NetworkPolicy {
+#[derive(Clone, Debug)]
+pub(in crate::config) enum NetworkPolicy {
     Name(Text),
-    Rules(BTreeMap<String, IgnoredAnyValue>),
+    Rules(BTreeMap<String, Anything>),
 }
 
 by_shape! {
     NetworkPolicy, "a policy's name, or a mapping",
     text Name(Text),
-    map Rules(BTreeMap<String, IgnoredAnyValue>),
+    map Rules(BTreeMap<String, Anything>),
 }
 
-#[derive(Debug, Deserialize)]
-struct IgnoredAnyValue(IgnoredAny);
+/// What is for the service to understand.
+#[derive(Clone, Debug, Deserialize)]
+pub(in crate::config) struct Anything(pub(in crate::config) serde_json::Value);
 
-impl JsonSchema for IgnoredAnyValue {
+impl JsonSchema for Anything {
     fn inline_schema() -> bool {
         true
     }
@@ -309,46 +351,44 @@ impl JsonSchema for IgnoredAnyValue {
 }
 
 /// The account's limits.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a mapping")]
-#[expect(dead_code, reason = "its keys are checked; its engine comes later")]
-struct VercelLimits {
+pub(in crate::config) struct VercelLimits {
     /// Sandboxes at once.
-    concurrent: Option<Whole<1, 100_000>>,
+    pub(in crate::config) concurrent: Option<Whole<1, 100_000>>,
     /// vCPUs that may be started each minute: at first, more each minute, at most.
-    vcpus_per_minute: Option<[Whole<1, 1_000_000>; 3]>,
+    pub(in crate::config) vcpus_per_minute: Option<[Whole<1, 1_000_000>; 3]>,
     /// Requests each minute.
-    requests_per_minute: Option<Whole<1, 10_000_000>>,
+    pub(in crate::config) requests_per_minute: Option<Whole<1, 10_000_000>>,
     /// Deletions each second.
-    deletes_per_second: Option<Whole<1, 10_000>>,
+    pub(in crate::config) deletes_per_second: Option<Whole<1, 10_000>>,
 }
 
 /// How a snapshot is keyed.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
-#[expect(dead_code, reason = "its keys are checked; its engine comes later")]
-struct VercelWarm {
+pub(in crate::config) struct VercelWarm {
     /// Lockfiles whose change makes a new snapshot.
-    files: Option<List<FileGlob>>,
+    pub(in crate::config) files: Option<List<FileGlob>>,
 }
 
 /// Sandboxes of any engine that has a command line.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
-#[expect(dead_code, reason = "its keys are checked; its engine comes later")]
-struct CommandEngine {
+pub(in crate::config) struct CommandEngine {
     /// In sandboxes that commands create.
+    #[expect(dead_code, reason = "it has been looked at to come here")]
     kind: CommandKind,
     /// Creates a sandbox and prints its id.
-    create: Command,
+    pub(in crate::config) create: Command,
     /// Copies files in.
-    upload: Option<Command>,
+    pub(in crate::config) upload: Option<Command>,
     /// Runs a command in it.
-    exec: Command,
+    pub(in crate::config) exec: Command,
     /// Copies files out.
-    download: Option<Command>,
+    pub(in crate::config) download: Option<Command>,
     /// Deletes it.
-    delete: Command,
+    pub(in crate::config) delete: Command,
     /// Lists sandboxes.
-    list: Option<Command>,
+    pub(in crate::config) list: Option<Command>,
 }

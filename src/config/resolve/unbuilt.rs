@@ -3,16 +3,12 @@
 use crate::config::error::{ConfigError, Origin};
 use crate::config::file::File;
 use crate::config::file::attempt::ResultFormat;
-use crate::config::file::sandbox::{Kind, Sandbox};
 use crate::config::problem::KeyPath;
 use crate::config::settings::{self, Given, Setting};
 
 /// What was asked for.
 pub(super) struct Asked<'a> {
     pub(super) file: &'a File,
-    pub(super) sandbox: Option<&'a Sandbox>,
-    /// The kind that was given outside the file.
-    pub(super) kind: Option<Kind>,
     pub(super) origin: Origin<'a>,
     pub(super) given: &'a Given,
 }
@@ -24,11 +20,6 @@ pub(super) fn refuse(asked: &Asked<'_>) -> Result<(), ConfigError> {
     } = asked;
     let key = |dotted: &str, value: Option<&str>| Err(origin.not_built_in(&KeyPath::of(dotted), value));
 
-    match (asked.kind, asked.sandbox) {
-        (Some(kind), _) if kind != Kind::Local => refuse_given(given, &settings::SANDBOX)?,
-        (None, Some(Sandbox::Other(kind))) => return key("sandbox.kind", Some(kind.name())),
-        _ => {}
-    }
     for setting in [&settings::SNAPSHOT_ID, &settings::REVISION] {
         refuse_given(given, setting)?;
     }

@@ -91,6 +91,10 @@ fn a_wrong_value_names_the_flag_input_or_variable() {
             "`EVAL_TIMEOUT_SEC`: expected a whole number of seconds from 1 to 2592000 (30 days), found `12m`",
         ),
         (
+            given(&[("--sandbox", "docker")], &[], &[]),
+            "`--sandbox`: expected a kind that needs no more keys, or the configuration's own, found `docker`\nwrite `kind: docker` with its keys below `sandbox`",
+        ),
+        (
             given(&[("--sandbox", "lokal")], &[], &[]),
             "`--sandbox`: expected `local`, `docker`, `vercel` or `command`, found `lokal`; the nearest known one is `local`",
         ),
@@ -139,10 +143,6 @@ fn a_wrong_value_names_the_flag_input_or_variable() {
 #[test]
 fn what_is_not_built_in_is_told_as_it_was_given() {
     let cases = [
-        (
-            given(&[("--sandbox", "vercel")], &[], &[]),
-            "`--sandbox vercel` is not built in yet",
-        ),
         (
             given(&[], &[], &[("EVAL_SNAPSHOT_ID", "snap_1")]),
             "`EVAL_SNAPSHOT_ID=snap_1` is not built in yet",

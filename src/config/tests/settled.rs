@@ -57,7 +57,9 @@ fn the_least_file_has_every_default() {
         (minutes(10), minutes(15), minutes(5))
     );
 
-    let SandboxConfig::Local(local) = config.sandbox;
+    let SandboxConfig::Local(local) = config.sandbox else {
+        panic!("{:?}", config.sandbox)
+    };
     assert_eq!(local.workspace, WorkspaceMode::Copy);
     assert_eq!(local.memory_per_attempt, 256_000_000);
 }
@@ -117,7 +119,9 @@ fn every_key_arrives() {
         ]
     );
     assert_eq!(config.report.group_by.as_deref(), Some("provider"));
-    let SandboxConfig::Local(local) = &config.sandbox;
+    let SandboxConfig::Local(local) = &config.sandbox else {
+        panic!("{:?}", config.sandbox)
+    };
     assert_eq!(local.link, ["node_modules", ".venv"]);
 }
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{config, ids, pair, suite};
-use crate::config::{BudgetConfig, Config, LimitConfig, PriceConfig, WantedConcurrency};
+use crate::config::{BaselineConfig, BudgetConfig, Config, LimitConfig, PriceConfig, WantedConcurrency};
 use crate::model::{Outcome, Pair, PairResult, ResultSet, RunPlan, Sample, Strategy, Usage, Verdict};
 use crate::plan::{Experience, PlanError, Request, Select, build};
 
@@ -157,6 +157,14 @@ fn a_plan_beyond_its_budget_is_refused_before_anything_is_spent() {
         "cannot keep to the budget of $7.99 (`budget.cost`): about $8 are expected (8 to 8)\nnothing was run; select fewer pairs, take another strategy, or raise the budget"
     );
     plan(&budget(Some(60.0), Some(8.0), false), &pairs, &known, "", false).unwrap();
+
+    // The base revision costs as much again.
+    let mut measured = budget(Some(90.0), Some(8.0), false);
+    measured.baseline = BaselineConfig::Measure(None);
+    let over = plan(&measured, &pairs, &known, "", false)
+        .unwrap_err()
+        .to_string();
+    assert!(over.contains("about $16 are expected"), "{over}");
 
     let nothing = Experience::default();
     let unknown = plan(&budget(Some(60.0), None, false), &pairs, &nothing, "", false);

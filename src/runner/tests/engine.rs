@@ -12,8 +12,10 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::config::CommandLine;
-use crate::model::Boot;
-use crate::sandbox::{Backend, Capacity, Command, Exit, Sandbox, SandboxError, SandboxSpec, Workspace};
+use crate::model::{Boot, LeftSandbox, Whereabouts};
+use crate::sandbox::{
+    Backend, Capacity, Command, Exit, Ledger, Reaper, Sandbox, SandboxError, SandboxSpec, Workspace,
+};
 
 /// What a try does in the scripted engine.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +42,7 @@ pub(super) struct Engine {
     pub(super) started: Arc<AtomicUsize>,
     /// When sandboxes were gone.
     pub(super) freed: Arc<Mutex<Vec<Instant>>>,
+    pub(super) reaped: Arc<AtomicUsize>,
 }
 
 impl Engine {
@@ -59,6 +62,7 @@ impl Engine {
 }
 
 struct Scripted {
+    name: String,
     scripts: HashMap<(String, u32, u32), Script>,
     left: Option<Script>,
     lost: usize,
@@ -90,7 +94,7 @@ impl Backend for Engine {
         }
     }
 
-    async fn start(&self, spec: &SandboxSpec) -> Result<Box<dyn Sandbox>, SandboxError> {
+    async fn start(&self, spec: &SandboxSpec, _: &dyn Ledger) -> Result<Box<dyn Sandbox>, SandboxError> {
         // Names end in pair, attempt and try.
         let numbers: Vec<u32> = spec
             .name
@@ -106,6 +110,7 @@ impl Backend for Engine {
         self.most_running.fetch_max(running, Ordering::SeqCst);
         self.started.fetch_add(1, Ordering::SeqCst);
         Ok(Box::new(Scripted {
+            name: spec.name.clone(),
             scripts: self.scripts.clone(),
             left: None,
             lost: 0,
@@ -113,10 +118,32 @@ impl Backend for Engine {
             freed: Arc::clone(&self.freed),
         }))
     }
+
+    fn reaper(&self) -> &dyn Reaper {
+        self
+    }
+}
+
+#[async_trait]
+impl Reaper for Engine {
+    fn whereabouts(&self) -> Whereabouts {
+        Whereabouts::Local {
+            temporary: "/nowhere".into(),
+        }
+    }
+
+    async fn reap(&self, _run_id: &str, left: &[LeftSandbox]) -> Result<(), SandboxError> {
+        self.reaped.fetch_add(left.len(), Ordering::SeqCst);
+        Ok(())
+    }
 }
 
 #[async_trait]
 impl Sandbox for Scripted {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
     fn boot(&self) -> Boot {
         Boot::Cold
     }

@@ -107,7 +107,7 @@ fn mount_over(base: &Utf8Path, sandbox: &Utf8Path) -> io::Result<()> {
 }
 
 /// Nothing mounted there is no failure. What is still busy goes when its last user does.
-fn unmount_at(path: &Utf8Path) -> io::Result<()> {
+pub(super) fn unmount_at(path: &Utf8Path) -> io::Result<()> {
     match unmount(path.as_str(), UnmountFlags::NOFOLLOW) {
         Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => Ok(()),
         Err(rustix::io::Errno::BUSY) => Ok(unmount(

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Workflow, always, measured, pull_request, suite};
-use crate::support::github::{Fault, Run, State, sha};
+use crate::support::github::{Fault, Run, State, artifact_of, sha, summary};
 
 /// The outputs of 18 names, neither more nor less, besides the artifact's.
 const OUTPUTS: [&str; 18] = [
@@ -82,6 +82,42 @@ fn a_pull_request_is_compared_with_its_base_and_says_so_everywhere() {
         !results.join("comment.json").exists(),
         "nothing is left to clean up"
     );
+}
+
+#[test]
+fn a_flip_of_a_pair_that_earlier_runs_know_as_flaky_is_shown_as_that_and_fails_no_gate() {
+    let mut state = measured();
+    let mut earlier = summary("all", Some(&sha("a")));
+    earlier["pairs"][0]["verdict"] = "fail".into();
+    earlier["run"]["started_at"] = "2026-03-01T10:00:00Z".into();
+    let created_at = state.runs[0].created_at.clone();
+    state.runs.push(Run {
+        created_at,
+        ..Run::pushed(1, "a")
+    });
+    state.artifacts.push(artifact_of(1, "evalwave-all", &earlier));
+    let config = |more: &str| {
+        suite(
+            "agent/task",
+            &format!("runs: 2\nfail-on: [regression]\n{more}"),
+            &always(false),
+        )
+    };
+    let workflow = Workflow::new(config(""), state);
+    let step = workflow.run();
+    assert_eq!(step.code, 0, "{}", step.log);
+    let comment = workflow.comments().remove(0);
+    assert!(comment.contains("1 PASS→FAIL (1 known flaky)"), "{comment}");
+    assert!(
+        comment.contains("1 earlier run: noise alone predicts"),
+        "{comment}"
+    );
+    assert!(step.annotations("error").is_empty(), "{}", step.log);
+
+    let unaware = Workflow::new(config("history: 0"), measured());
+    let step = unaware.run();
+    assert_eq!(step.code, 1, "{}", step.log);
+    assert!(!unaware.comments()[0].contains("known flaky"));
 }
 
 #[test]
@@ -287,8 +323,42 @@ fn two_sets_of_results_are_compared_without_a_run() {
 }
 
 #[test]
+fn a_server_that_only_a_proxy_reaches_is_reached_through_it() {
+    let workflow = Workflow::new(suite("agent/task", "", &always(true)), measured());
+    let proxy = workflow.github.api_url();
+    // A name that no resolver knows: whatever arrives has come through the proxy.
+    let workflow = workflow
+        .set("GITHUB_API_URL", "http://github.invalid")
+        .set("HTTP_PROXY", &proxy)
+        .set("http_proxy", &proxy);
+    let step = workflow.run();
+    assert_eq!(step.code, 0, "{}", step.log);
+    assert!(step.annotations("warning").is_empty(), "{}", step.log);
+    assert_eq!(workflow.comments().len(), 1);
+    assert_eq!(step.output("baseline-pass-rate"), "1", "{}", step.log);
+}
+
+#[test]
+fn an_installed_evalwave_is_found_by_the_steps_that_follow() {
+    let workflow = Workflow::new(suite("agent/task", "", &always(true)), State::default());
+    let workflow = workflow.input("command", "install");
+    let refused = workflow.run();
+    assert_eq!(refused.code, 2);
+    let why = refused.annotations("error");
+    assert!(why[0].contains("`GITHUB_PATH` is not set"), "{why:?}");
+
+    let file = workflow.runner().join("path");
+    let workflow = workflow.set("GITHUB_PATH", file.as_str());
+    let step = workflow.run();
+    assert_eq!(step.code, 0, "{}", step.log);
+    let path = fs_err::read_to_string(&file).unwrap();
+    let program = camino::Utf8Path::new(path.trim_end()).join("evalwave");
+    assert_eq!(program, camino::Utf8Path::new(env!("CARGO_BIN_EXE_evalwave")));
+}
+
+#[test]
 fn what_is_not_built_in_yet_says_so() {
-    for command in ["merge", "snapshot", "install"] {
+    for command in ["merge", "snapshot"] {
         let workflow = Workflow::new(suite("agent/task", "", &always(true)), State::default());
         let step = workflow.input("command", command).run();
         let expected = format!("::error title=evalwave::`command: {command}` is not built in yet");

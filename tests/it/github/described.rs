@@ -66,7 +66,7 @@ async fn every_described_route_is_asked_as_it_is_described() {
             now: day(10).parse().unwrap(),
             policy: None,
         };
-        find(&client, &wanted).await;
+        find(&client, &wanted, 1).await;
     }
     of_attempt(&client, &repository, 1, 1, "evalwave-all")
         .await

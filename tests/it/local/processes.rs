@@ -9,8 +9,9 @@ use evalwave::sandbox::{Command, Exit};
 use tokio::sync::mpsc;
 
 use crate::support::Suite;
+use crate::support::sandbox::{PATIENCE, argv, run, sh, shell, start};
 
-use super::{Bench, PATIENCE, argv, marked, run, sh, shell, skipped, start, wait_for_end};
+use super::{Bench, marked, skipped, wait_for_end};
 
 /// Six ways to leave a process behind, then the word `ready`.
 const LEAVE: &str = "

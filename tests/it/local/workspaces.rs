@@ -6,7 +6,8 @@ use evalwave::config::WorkspaceMode;
 use evalwave::sandbox::local::LocalBackend;
 use evalwave::sandbox::{Backend as _, Sandbox};
 
-use super::{Bench, read, sh, skipped, start};
+use super::{Bench, read, skipped};
+use crate::support::sandbox::{sh, start};
 
 /// Runs git in the source, where it has to succeed. Returns its output.
 fn git(bench: &Bench, arguments: &[&str]) -> String {
