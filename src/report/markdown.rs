@@ -18,12 +18,13 @@ pub(super) fn render(view: &View, limit: usize) -> String {
     let footer = format!("\n<sub>{}</sub>\n", line(&view.footer));
 
     let mut left_out = view.sections.len();
-    for section in view.sections.iter().map(render_section) {
+    for section in &view.sections {
         let note = if left_out > 1 { ROOM_FOR_NOTE } else { 0 };
-        if body.len() + section.len() + footer.len() + note > limit {
+        let room = limit.saturating_sub(body.len() + footer.len() + note);
+        let Some(text) = fitting(section, room) else {
             break;
-        }
-        body += &section;
+        };
+        body += &text;
         left_out -= 1;
     }
     let note = format!("\n<sub>{left_out} more sections do not fit in here</sub>\n");
@@ -33,6 +34,23 @@ pub(super) fn render(view: &View, limit: usize) -> String {
         }
     }
     body
+}
+
+/// A section in at most so many bytes, with fewer of its rows where it has to be; `None` where not even one fits.
+fn fitting(section: &Section, room: usize) -> Option<String> {
+    let mut section = section.clone();
+    loop {
+        let text = render_section(&section);
+        if text.len() <= room {
+            return Some(text);
+        }
+        let rows = section.table.rows.len();
+        if rows < 2 {
+            return None;
+        }
+        section.table.rows.truncate(rows / 2);
+        section.more += rows - rows / 2;
+    }
 }
 
 fn render_section(section: &Section) -> String {

@@ -237,7 +237,7 @@ async fn requests_creations_and_deletions_have_limits_of_their_own() {
         (limits, "GET", "/v2/sandboxes/one"),
         (limits, "GET", "/v2/sandboxes/one"),
     ] {
-        vercel.state().limits = limits;
+        vercel.state().limit(limits);
         refusals.push(client.refusal(method, path).await);
     }
     let some = |seconds: std::ops::RangeInclusive<u64>, told: &Option<u64>| {

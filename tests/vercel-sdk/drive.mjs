@@ -233,9 +233,12 @@ test("stopping and snapshotting take their time and answer 422 meanwhile", async
   await until(snapshotting.name, "snapshotting");
   await assert.rejects(sessions[0].runCommand("true"), refused(422, "sandbox_stopping"));
   await assert.rejects(sessions[1].runCommand("true"), refused(422, "sandbox_snapshotting"));
+  const resumed = stopping.runCommand("true");
   await times({});
   assert.equal((await ends[0]).status, "stopped");
   assert.equal((await ends[1]).status, "created");
+  assert.equal((await resumed).exitCode, 0);
+  assert.notEqual(stopping.currentSession().sessionId, sessions[0].sessionId);
   await Promise.all([stopping.delete(), snapshotting.delete()]);
 });
 

@@ -82,7 +82,7 @@ fn the_schema_accepts_what_is_only_not_built_in_yet() {
         assert!(errors.is_empty(), "{errors:#?}\n{}", case.text);
         count += 1;
     }
-    assert!(count > 9);
+    assert!(count > 0);
 }
 
 #[test]

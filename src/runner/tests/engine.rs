@@ -40,9 +40,9 @@ pub(super) struct Engine {
     running: Arc<AtomicUsize>,
     pub(super) most_running: Arc<AtomicUsize>,
     pub(super) started: Arc<AtomicUsize>,
-    pub(super) reaped: Arc<AtomicUsize>,
     /// When sandboxes were gone.
     pub(super) freed: Arc<Mutex<Vec<Instant>>>,
+    pub(super) reaped: Arc<AtomicUsize>,
 }
 
 impl Engine {

@@ -323,6 +323,22 @@ fn two_sets_of_results_are_compared_without_a_run() {
 }
 
 #[test]
+fn a_server_that_only_a_proxy_reaches_is_reached_through_it() {
+    let workflow = Workflow::new(suite("agent/task", "", &always(true)), measured());
+    let proxy = workflow.github.api_url();
+    // A name that no resolver knows: whatever arrives has come through the proxy.
+    let workflow = workflow
+        .set("GITHUB_API_URL", "http://github.invalid")
+        .set("HTTP_PROXY", &proxy)
+        .set("http_proxy", &proxy);
+    let step = workflow.run();
+    assert_eq!(step.code, 0, "{}", step.log);
+    assert!(step.annotations("warning").is_empty(), "{}", step.log);
+    assert_eq!(workflow.comments().len(), 1);
+    assert_eq!(step.output("baseline-pass-rate"), "1", "{}", step.log);
+}
+
+#[test]
 fn an_installed_evalwave_is_found_by_the_steps_that_follow() {
     let workflow = Workflow::new(suite("agent/task", "", &always(true)), State::default());
     let workflow = workflow.input("command", "install");

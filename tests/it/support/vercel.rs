@@ -16,12 +16,14 @@ mod sandboxes;
 mod sessions;
 mod snapshots;
 mod state;
+mod wanted;
 
 use std::future::poll_fn;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use http_body_util::BodyExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -29,7 +31,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 
 use answer::Answer;
@@ -67,22 +69,25 @@ impl Vercel {
             state: Mutex::new(state),
             machines,
         });
-        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
         let (stop, stopped) = oneshot::channel();
+        let (tell, told) = std::sync::mpsc::channel();
         let served = Arc::clone(&shared);
         // One thread for all of it: what a sandbox runs dies with the thread that started it.
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.unwrap().block_on(async {
-                let listener = TcpListener::from_std(listener).unwrap();
+                let listener = match listen(port) {
+                    Ok(listener) => listener,
+                    Err(error) => return tell.send(Err(error)).unwrap(),
+                };
+                tell.send(listener.local_addr()).unwrap();
                 tokio::select! {
                     () = serve(listener, served) => {}
                     _ = stopped => {}
                 }
             });
         });
+        let address = told.recv().unwrap()?;
         Ok(Self {
             shared,
             address,
@@ -107,6 +112,14 @@ impl Drop for Vercel {
         drop(self.stop.take());
         let _ = self.thread.take().map(std::thread::JoinHandle::join);
     }
+}
+
+/// With room for a whole wave that connects at once: whoever finds none tries again a second later.
+fn listen(port: u16) -> io::Result<TcpListener> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind((Ipv4Addr::LOCALHOST, port).into())?;
+    socket.listen(16_384)
 }
 
 async fn serve(listener: TcpListener, shared: Arc<Shared>) {
@@ -168,7 +181,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>, reset: Arc<Atom
     let fault = {
         let state = &mut *shared.state();
         state.counts.asked(state::now(), route);
-        let from_snapshot = route == Route::Create && question.from_snapshot();
+        let from_snapshot = route == Route::Create && question.is_from_snapshot();
         state.faults.at(route, from_snapshot)
     };
     let drop = |held: &str| {
@@ -178,6 +191,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>, reset: Arc<Atom
     };
     let mut way = Way::Whole;
     let mut instead = None;
+    let mut late = Duration::ZERO;
     match fault {
         None => {}
         Some(Fault::TooMany(seconds)) => instead = Some(Answer::too_many(Some(seconds.to_string()))),
@@ -196,7 +210,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>, reset: Arc<Atom
         Some(Fault::Lost) => way = Way::Lost,
         Some(Fault::EarlyEof) => way = Way::Cut,
         Some(Fault::ErrorLine) => question.breaks = true,
-        Some(Fault::Slow(later_ms)) => tokio::time::sleep(state::ms(later_ms)).await,
+        Some(Fault::Slow(later_ms)) => late = state::ms(later_ms),
         Some(Fault::SessionOver) => {
             if let Some(id) = question.ids.first() {
                 shared.state().end(id, Status::Stopped);
@@ -207,6 +221,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>, reset: Arc<Atom
         Some(answer) => answer,
         None => done(&shared, question, method == "GET").await,
     };
+    tokio::time::sleep(late).await;
     match way {
         Way::Lost => return drop("lost"),
         Way::BadGateway => {

@@ -22,7 +22,7 @@ pub(crate) fn answer(shared: &Shared, method: &str, path: &str, body: &[u8]) -> 
             done()
         }),
         ("PUT", ["limits"]) => parsed(body).map(|limits| {
-            state.limits = limits;
+            state.limit(limits);
             done()
         }),
         ("POST", ["sessions", id, end @ ("abort" | "fail" | "stop")]) => {

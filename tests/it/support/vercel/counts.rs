@@ -37,6 +37,12 @@ impl Counts {
         }
     }
 
+    /// How long a minute is from now on.
+    pub(crate) fn resize(&mut self, minute_ms: u64) {
+        self.per_minute.resize(minute_ms);
+        self.vcpus_per_minute.resize(minute_ms);
+    }
+
     pub(crate) fn asked(&mut self, now: u64, route: Route) {
         *self.asked.entry(route).or_default() += 1;
         self.per_second.add(now, 1);

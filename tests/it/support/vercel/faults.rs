@@ -30,7 +30,7 @@ pub(crate) enum Fault {
     LostPoll(u64),
     /// A line of failure in the middle of the output.
     ErrorLine,
-    /// It is done, so many milliseconds later.
+    /// It is done, and the answer comes so many milliseconds later.
     Slow(u64),
     /// The snapshot has expired.
     SnapshotGone,

@@ -1,8 +1,9 @@
 //! What an account may ask for, and the largest rates that were seen. Time is a value, in milliseconds.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// What an account may ask for.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -14,7 +15,8 @@ pub(crate) struct Limits {
     pub(crate) vcpus_per_minute: [u64; 3],
     pub(crate) requests_per_minute: u64,
     pub(crate) deletes_per_second: u64,
-    /// How long a minute is: shorter where time is scaled.
+    /// How long a minute is, not 0: shorter where time is scaled.
+    #[serde(deserialize_with = "positive")]
     pub(crate) minute_ms: u64,
     /// Of one sandbox.
     pub(crate) vcpus: u64,
@@ -48,6 +50,10 @@ impl Limits {
             ..Self::default()
         }
     }
+}
+
+fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    NonZeroU64::deserialize(deserializer).map(NonZeroU64::get)
 }
 
 /// Minutes without a creation after which the ramp begins again.
@@ -111,6 +117,11 @@ impl Rate {
             sum: 0,
             peak: 0,
         }
+    }
+
+    /// Counts in windows of this length from now on.
+    pub(crate) fn resize(&mut self, window_ms: u64) {
+        self.window_ms = window_ms;
     }
 
     pub(crate) fn add(&mut self, now: u64, amount: u64) {

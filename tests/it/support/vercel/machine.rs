@@ -61,7 +61,7 @@ impl Machines {
 
     pub(crate) async fn boot(&self, disk: Disk) -> io::Result<Machine> {
         match self {
-            Self::Real(place) => Ok(Machine::Real(place.boot(disk).await?)),
+            Self::Real(place) => Ok(Machine::Real(Box::new(place.boot(disk).await?))),
             Self::Light(light) => Ok(Machine::Light(Arc::clone(light))),
         }
     }
@@ -77,7 +77,7 @@ impl Machines {
 
 /// One machine.
 pub(crate) enum Machine {
-    Real(real::Machine),
+    Real(Box<real::Machine>),
     Light(Arc<Light>),
 }
 

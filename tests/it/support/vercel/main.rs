@@ -12,9 +12,12 @@ mod support {
     pub(crate) mod vercel;
 }
 
+use anyhow::Context as _;
 use camino::Utf8PathBuf;
 use clap::Parser;
-use support::vercel::{Faults, Light, Limits, Machines, PROJECT, Rule, State, TEAM, TOKEN, Times, Vercel};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use serde::de::DeserializeOwned;
+use support::vercel::{Faults, Light, Limits, Machines, PROJECT, Rule, State, TEAM, TOKEN, Vercel};
 
 /// A fake Vercel Sandbox on this machine. Needs Linux and bubblewrap, or `--light`.
 #[derive(Parser)]
@@ -42,8 +45,8 @@ struct Arguments {
     #[arg(long, value_name = "JSON")]
     times: Option<String>,
     /// What goes wrong: JSON of the form [{"on": ["create"], "fault": {"too-many": 1}, "at": [1, 2]}]
-    #[arg(long, value_name = "JSON", default_value = "[]")]
-    faults: String,
+    #[arg(long, value_name = "JSON")]
+    faults: Option<String>,
     /// Every kind of fault, each with this chance
     #[arg(long, value_name = "0..1")]
     storm: Option<f64>,
@@ -54,23 +57,22 @@ struct Arguments {
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    let limits: Limits = match &arguments.limits {
-        Some(limits) => serde_json::from_str(limits)?,
-        None => Limits::default(),
-    };
-    let mut rules: Vec<Rule> = serde_json::from_str(&arguments.faults)?;
+    let limits: Limits = parsed("--limits", &arguments.limits)?;
+    let mut rules: Vec<Rule> = parsed("--faults", &arguments.faults)?;
     rules.extend(arguments.storm.map(Rule::storm).into_iter().flatten());
     let state = State::new(limits, Faults::new(arguments.seed, rules));
-    if let Some(times) = &arguments.times {
-        state.take(serde_json::from_str::<Times>(times)?);
-    }
+    state.take(parsed("--times", &arguments.times)?);
     let machines = if arguments.light {
-        let mut light: Light = serde_json::from_str(arguments.simulate.as_deref().unwrap_or("{}"))?;
+        let mut light: Light = parsed("--simulate", &arguments.simulate)?;
         light.scale = arguments.scale;
         Machines::light(light)
     } else {
         Machines::real(arguments.bwrap)?
     };
+    // A wave of thousands has as many connections.
+    let mut files = getrlimit(Resource::Nofile);
+    files.current = files.maximum;
+    setrlimit(Resource::Nofile, files)?;
     let vercel = Vercel::start(arguments.port, state, machines)?;
     println!("export VERCEL_TOKEN={TOKEN} VERCEL_TEAM_ID={TEAM} VERCEL_PROJECT_ID={PROJECT}");
     println!(
@@ -82,4 +84,12 @@ fn main() -> anyhow::Result<()> {
         .build()?;
     runtime.block_on(tokio::signal::ctrl_c())?;
     Ok(())
+}
+
+/// The value of an option, or what it is without one.
+fn parsed<T: DeserializeOwned + Default>(option: &str, value: &Option<String>) -> anyhow::Result<T> {
+    let parsed = value.as_deref().map(serde_json::from_str).transpose();
+    Ok(parsed
+        .with_context(|| format!("cannot read {option}"))?
+        .unwrap_or_default())
 }

@@ -154,7 +154,7 @@ impl Question {
     }
 
     /// Whether a sandbox is to start from a snapshot.
-    pub(crate) fn from_snapshot(&self) -> bool {
+    pub(crate) fn is_from_snapshot(&self) -> bool {
         let parsed: Option<serde_json::Value> = serde_json::from_slice(&self.body).ok();
         parsed.is_some_and(|body| body["source"]["type"] == "snapshot")
     }

@@ -1,156 +1,15 @@
 //! Questions about sandboxes by name.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answer::{Answer, Answered};
 use super::machine::Disk;
 use super::routes::{Question, page, seconds};
 use super::state::{Sandbox, State, Status, now};
+use super::wanted::{Asked, FIVE_MINUTES, Resources, too_long, use_snapshot};
 use super::{Shared, objects, sessions};
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Asked {
-    project_id: Option<String>,
-    name: Option<String>,
-    ports: Option<Vec<u16>>,
-    source: Option<Source>,
-    timeout: Option<u64>,
-    resources: Option<Resources>,
-    runtime: Option<String>,
-    image: Option<String>,
-    persistent: Option<bool>,
-    network_policy: Option<Value>,
-    env: Option<BTreeMap<String, String>>,
-    tags: Option<BTreeMap<String, String>>,
-    snapshot_expiration: Option<u64>,
-    keep_last_snapshots: Option<Value>,
-    current_snapshot_id: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Resources {
-    vcpus: Option<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Source {
-    #[serde(rename = "type")]
-    kind: String,
-    url: Option<String>,
-    revision: Option<String>,
-    depth: Option<u32>,
-    username: Option<String>,
-    password: Option<String>,
-    snapshot_id: Option<String>,
-}
-
-const MOST_PORTS: usize = 15;
-const MOST_TAGS: usize = 5;
-const FIVE_MINUTES: u64 = 300_000;
-
-impl Asked {
-    fn checked(&self, state: &State) -> Result<(), Answer> {
-        let wrong = |message: String| Err(Answer::bad_request(&message));
-        if self.runtime.is_some() && self.image.is_some() {
-            return wrong("`runtime` and `image` cannot be used together".to_owned());
-        }
-        if self
-            .timeout
-            .is_some_and(|timeout| timeout > state.limits.timeout_ms)
-        {
-            return Err(too_long(state));
-        }
-        if self.timeout.is_some_and(|timeout| timeout < 1000) {
-            return wrong("`timeout` must be at least 1000".to_owned());
-        }
-        let vcpus = self.vcpus();
-        if vcpus == 0 || (vcpus != 1 && vcpus % 2 == 1) || vcpus > state.limits.vcpus {
-            let most = state.limits.vcpus;
-            return wrong(format!("`resources.vcpus` must be 1 or even, and at most {most}"));
-        }
-        if self.ports.as_ref().is_some_and(|ports| ports.len() > MOST_PORTS) {
-            return wrong(format!("At most {MOST_PORTS} ports"));
-        }
-        if self.tags.as_ref().is_some_and(|tags| tags.len() > MOST_TAGS) {
-            return wrong(format!("At most {MOST_TAGS} tags"));
-        }
-        let safe = |char: char| char.is_ascii_alphanumeric() || "-_.~".contains(char);
-        match &self.name {
-            Some(name) if name.is_empty() || !name.chars().all(safe) => {
-                wrong(format!("Invalid name `{name}`"))
-            }
-            Some(name) if state.sandboxes.contains_key(name) => wrong(format!(
-                "A sandbox with the name '{name}' already exists for this project."
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    fn vcpus(&self) -> u64 {
-        self.resources
-            .as_ref()
-            .and_then(|resources| resources.vcpus)
-            .unwrap_or(2)
-    }
-
-    /// What is on the disk at first, and the snapshot that it is of.
-    fn disk(&self, state: &mut State) -> Result<(Disk, Option<String>), Answer> {
-        let Some(source) = &self.source else {
-            return Ok((Disk::Empty, None));
-        };
-        let missing = |key: &str| Answer::bad_request(&format!("Missing `source.{key}`"));
-        match source.kind.as_str() {
-            "snapshot" => {
-                if self.runtime.is_some() || self.image.is_some() {
-                    return Err(Answer::bad_request("A snapshot has its own runtime"));
-                }
-                let id = source.snapshot_id.clone().ok_or_else(|| missing("snapshotId"))?;
-                use_snapshot(state, &id)?;
-                Ok((Disk::Snapshot(id.clone()), Some(id)))
-            }
-            "git" => {
-                let disk = Disk::Git {
-                    url: source.url.clone().ok_or_else(|| missing("url"))?,
-                    revision: source.revision.clone(),
-                    depth: source.depth,
-                    user: source.username.clone().zip(source.password.clone()),
-                };
-                Ok((disk, None))
-            }
-            other => Err(Answer::bad_request(&format!("Unknown source `{other}`"))),
-        }
-    }
-}
-
-fn too_long(state: &State) -> Answer {
-    let most = state.limits.timeout_ms;
-    Answer::refused(
-        400,
-        "sandbox_timeout_invalid",
-        &format!("The timeout exceeds the maximum of {most} ms"),
-    )
-}
-
-/// Marks a snapshot as used.
-pub(crate) fn use_snapshot(state: &mut State, id: &str) -> Result<(), Answer> {
-    match state.snapshots.get_mut(id).filter(|snapshot| snapshot.usable()) {
-        Some(snapshot) => {
-            snapshot.last_used = Some(now());
-            Ok(())
-        }
-        None => Err(Answer::refused(
-            410,
-            "snapshot_not_found",
-            &format!("Snapshot not found: {id}"),
-        )),
-    }
-}
 
 /// Whether the account may start one more of this size.
 fn admitted(state: &mut State, vcpus: u64) -> Result<(), Answer> {
@@ -254,26 +113,23 @@ fn found<'a>(state: &'a State, name: &str) -> Result<&'a Sandbox, Answer> {
     state.sandboxes.get(name).ok_or_else(|| Answer::not_found(name))
 }
 
-/// With `resume`, one whose session is over gets another.
+/// With `resume`, one whose session is over, or about to be, gets another.
 pub(crate) async fn get(shared: &Arc<Shared>, question: &Question) -> Answered {
     let name = &question.ids[0];
     let mut booting = None;
     if question.get("resume") == Some("true") {
+        let session = found(&shared.state(), name)?.session().to_owned();
+        sessions::settled(shared, &session).await?;
         let state = &mut *shared.state();
         let sandbox = found(state, name)?.clone();
-        match state.sessions[sandbox.session()].status {
-            Status::Stopping => return Err(sessions::stopping()),
-            Status::Snapshotting => return Err(sessions::snapshotting()),
-            status if status.over() => {
-                if let Some(id) = &sandbox.snapshot {
-                    use_snapshot(state, id)?;
-                }
-                admitted(state, sandbox.vcpus)?;
-                let snapshot = sandbox.snapshot.clone();
-                let disk = snapshot.clone().map_or(Disk::Empty, Disk::Snapshot);
-                booting = Some(sessions::begin(shared, state, sandbox, disk, snapshot));
+        if state.sessions[sandbox.session()].status.over() {
+            let snapshot = sandbox.snapshot.clone();
+            if let Some(id) = &snapshot {
+                use_snapshot(state, id)?;
             }
-            _ => {}
+            admitted(state, sandbox.vcpus)?;
+            let disk = snapshot.clone().map_or(Disk::Empty, Disk::Snapshot);
+            booting = Some(sessions::begin(shared, state, sandbox, disk, snapshot));
         }
     }
     if let Some(session) = &booting {

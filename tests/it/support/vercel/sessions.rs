@@ -99,7 +99,7 @@ pub(crate) async fn booted(shared: &Shared, id: &str) -> Result<(), Answer> {
     if shared.state().times().borrow().answers_pending {
         return Ok(());
     }
-    match settled(shared, id).await? {
+    match status(shared, id, |status| status != Status::Pending).await? {
         Status::Failed => Err(Answer::refused(
             500,
             "internal_server_error",
@@ -109,19 +109,25 @@ pub(crate) async fn booted(shared: &Shared, id: &str) -> Result<(), Answer> {
     }
 }
 
-/// The status, once it is not pending.
-async fn settled(shared: &Shared, id: &str) -> Result<Status, Answer> {
+/// The status, once it is one of these.
+async fn status(shared: &Shared, id: &str, wanted: impl Fn(Status) -> bool) -> Result<Status, Answer> {
     loop {
         let mut changes = {
             let state = shared.state();
             let session = found(&state, id)?;
-            if session.status != Status::Pending {
+            if wanted(session.status) {
                 return Ok(session.status);
             }
             session.changed.subscribe()
         };
         let _ = changes.changed().await;
     }
+}
+
+/// Waits until a session runs or is over.
+pub(crate) async fn settled(shared: &Shared, id: &str) -> Result<(), Answer> {
+    let settled = status(shared, id, |status| status == Status::Running || status.over());
+    settled.await.map(drop)
 }
 
 pub(crate) fn found<'a>(state: &'a State, id: &str) -> Result<&'a Session, Answer> {
@@ -133,7 +139,7 @@ pub(crate) fn over() -> Answer {
     Answer::refused(410, "sandbox_stopped", "Sandbox is stopped")
 }
 
-pub(crate) fn stopping() -> Answer {
+fn stopping() -> Answer {
     Answer::refused(422, "sandbox_stopping", "Sandbox is stopping")
 }
 
@@ -143,7 +149,7 @@ pub(crate) fn snapshotting() -> Answer {
 
 /// The machine of a session that runs; one that is pending is waited for.
 pub(crate) async fn running(shared: &Shared, id: &str) -> Result<Arc<Machine>, Answer> {
-    match settled(shared, id).await? {
+    match status(shared, id, |status| status != Status::Pending).await? {
         Status::Stopping => return Err(stopping()),
         Status::Snapshotting => return Err(snapshotting()),
         _ => {}
@@ -177,6 +183,10 @@ async fn finish(shared: &Shared, id: &str, takes: impl Fn(&Times) -> u64) {
         sandbox.is_some_and(|sandbox| sandbox.persistent) && session.machine.is_some()
     };
     pause(shared, takes).await;
+    // It may have been ended or deleted meanwhile.
+    if found(&shared.state(), id).is_ok_and(|session| session.status.over()) {
+        return;
+    }
     if persistent && let Err(error) = snapshots::take(shared, id, None).await {
         shared.state().troubles.push(format!("{id}: {error}"));
     }
@@ -188,7 +198,7 @@ pub(crate) async fn stop(shared: &Arc<Shared>, question: &Question) -> Answered 
     let before = found(&shared.state(), id)?.status;
     match before {
         Status::Snapshotting => return Err(snapshotting()),
-        Status::Stopping => ended(shared, id).await?,
+        Status::Stopping => settled(shared, id).await?,
         Status::Pending | Status::Running => finish(shared, id, |times| times.stop_ms).await,
         Status::Stopped | Status::Failed | Status::Aborted => {}
     }
@@ -197,26 +207,12 @@ pub(crate) async fn stop(shared: &Arc<Shared>, question: &Question) -> Answered 
     let mut answer = json!({ "session": objects::session(session) });
     if let Some(sandbox) = state.sandboxes.get(&session.sandbox) {
         answer["sandbox"] = objects::sandbox(&state, sandbox);
-        let snapshots = state.snapshots.values();
-        if let Some(snapshot) = snapshots.filter(|one| one.session == *id).last() {
+        let mut snapshots = state.snapshots.values();
+        if let Some(snapshot) = snapshots.rfind(|one| one.session == *id) {
             answer["snapshot"] = objects::snapshot(snapshot);
         }
     }
     Ok(Answer::json(&answer))
-}
-
-async fn ended(shared: &Shared, id: &str) -> Result<(), Answer> {
-    loop {
-        let mut changes = {
-            let state = shared.state();
-            let session = found(&state, id)?;
-            if session.status.over() {
-                return Ok(());
-            }
-            session.changed.subscribe()
-        };
-        let _ = changes.changed().await;
-    }
 }
 
 pub(crate) fn get(shared: &Arc<Shared>, question: &Question) -> Answered {

@@ -213,6 +213,13 @@ impl State {
         }
     }
 
+    /// What may be asked for from now on.
+    pub(crate) fn limit(&mut self, limits: Limits) {
+        self.requests.resize(limits.minute_ms);
+        self.counts.resize(limits.minute_ms);
+        self.limits = limits;
+    }
+
     /// How long things take from now on, also those that have begun: a test that lets something take for ever ends it
     /// by this.
     pub(crate) fn take(&self, times: Times) {

@@ -31,6 +31,8 @@ pub(crate) struct Place {
 
 impl Place {
     pub(super) fn new(bwrap: Utf8PathBuf) -> io::Result<Self> {
+        let tried = std::process::Command::new(&bwrap).arg("--version").output();
+        tried.map_err(|error| io::Error::new(error.kind(), format!("cannot run `{bwrap}`: {error}")))?;
         let directory = TempDir::with_prefix("fake-vercel-")?;
         fs_err::create_dir(directory.path().join("snapshots"))?;
         Ok(Self { bwrap, directory })
@@ -93,7 +95,7 @@ impl Place {
         Ok(Machine {
             inner: inner.ok_or_else(|| io::Error::other("bwrap tells no process"))?,
             outer: Mutex::new(outer),
-            directory,
+            directory: Some(directory),
         })
     }
 
@@ -101,8 +103,11 @@ impl Place {
         machine.kill();
         let target = self.snapshot(name);
         fs_err::create_dir(&target)?;
-        let root = Utf8Path::from_path(machine.directory.path()).unwrap();
-        copy(root, &target).await?;
+        let root = machine
+            .directory
+            .as_ref()
+            .and_then(|directory| Utf8Path::from_path(directory.path()));
+        copy(root.unwrap(), &target).await?;
         let size = checked(Command::new("du").args(["-sb", target.as_str()]).output().await?)?;
         let size = String::from_utf8_lossy(&size);
         let bytes = size
@@ -190,7 +195,8 @@ pub(crate) struct Machine {
     /// The process to enter, and the first of its process ids.
     inner: Pid,
     outer: Mutex<Child>,
-    directory: TempDir,
+    /// There until it is dropped.
+    directory: Option<TempDir>,
 }
 
 impl Machine {
@@ -293,6 +299,11 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         self.kill();
+        // A disk may hold many files, and others are waiting to be answered.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let directory = self.directory.take();
+            runtime.spawn_blocking(move || drop(directory));
+        }
     }
 }
 
