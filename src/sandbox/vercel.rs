@@ -25,6 +25,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::limit::{Admission, Creations, Rates, Throttles, Turn};
+use super::local::most_open_files;
 use super::{
     Admitted, Backend, Capacity, Ledger, Limit, Reaper, Sandbox, SandboxError, SandboxSpec, Setup, Warm,
 };
@@ -41,6 +42,12 @@ use reaper::VercelReaper;
 use session::Session;
 pub use snapshot::{Key, SnapshotState};
 use warm::WarmStart;
+
+/// Open files for everything but attempts.
+const FILES_KEPT: u64 = 64;
+
+/// Open files of an attempt: its connection, its output.
+const FILES_PER_ATTEMPT: u64 = 2;
 
 /// Sandboxes that may be starting at once.
 const STARTING: usize = 64;
@@ -137,14 +144,25 @@ impl VercelBackend {
     }
 }
 
-/// What an account can take at once.
+/// What an account can take at once, and this machine: each attempt has a connection and its output open. Raises this
+/// process's limit on open files as far as it goes.
 pub fn capacity(config: &VercelConfig) -> Capacity {
-    let value = config.limits.concurrent.max(1);
+    let most = config.limits.concurrent.max(1);
+    let by_account = Limit {
+        value: most,
+        reason: format!("{most} sandboxes at once (`sandbox.limits.concurrent`)"),
+    };
+    let by_files = most_open_files().map(|files| Limit {
+        value: usize::try_from(files.saturating_sub(FILES_KEPT) / FILES_PER_ATTEMPT)
+            .unwrap_or(usize::MAX)
+            .max(1),
+        reason: format!("{files} open files at {FILES_PER_ATTEMPT} an attempt"),
+    });
     Capacity {
-        running: Some(Limit {
-            value,
-            reason: format!("{value} sandboxes at once (`sandbox.limits.concurrent`)"),
-        }),
+        running: [Some(by_account), by_files]
+            .into_iter()
+            .flatten()
+            .min_by_key(|limit| limit.value),
         starting: STARTING,
     }
 }

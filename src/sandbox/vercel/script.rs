@@ -65,16 +65,12 @@ mkdir -p /tmp/.evalwave && mkdir "/tmp/.evalwave/$id" 2>/dev/null || exit 97
 const RUN: &str = r#"
 : >"/tmp/.evalwave/$id/ran"
 session=$(command -v setsid) || session=
-start() { EVALWAVE_EXEC=$id $session sh -c 'exec "$@"' sh "$@" </dev/null; }
-if [ "$keep" = 1 ]; then
-  start "$@" >"/tmp/.evalwave/$id/out" 2>&1
-  code=$?
-  cat "/tmp/.evalwave/$id/out"
-else
-  start "$@" 2>&1
-  code=$?
-  sweep "$id"
-fi
+out=/tmp/.evalwave/$id/out
+if [ "$keep" = 1 ]; then exec 3>"$out"; else exec 3>&1; fi
+# What the shell itself says of a signal is no output of the command.
+{ EVALWAVE_EXEC=$id $session sh -c 'exec "$@"' sh "$@" </dev/null >&3 2>&3 3>&-; } 2>/dev/null
+code=$?
+if [ "$keep" = 1 ]; then cat "$out"; else sweep "$id"; fi
 exit "$code"
 "#;
 

@@ -8,7 +8,7 @@ use evalwave::sandbox::local::{LocalBackend, LocalOptions};
 use evalwave::sandbox::vercel::VercelBackend;
 use tempfile::TempDir;
 
-use super::{Engine, argument_lists};
+use super::{Engine, argument_lists, marked_here};
 use crate::support::engine_of_vercel::{backend, bwrap, config};
 use crate::support::vercel::{Faults, Limits, Machines, State, Vercel};
 
@@ -114,6 +114,19 @@ impl Engine for FakeVercel {
 
     async fn left(&self) -> Vec<String> {
         self.vercel.state().sandboxes.keys().cloned().collect()
+    }
+
+    /// A machine that is deleted is killed by the kernel process by process, which this waits for.
+    async fn marked(&self, mark: &str) -> usize {
+        let mut same = 0;
+        let mut found = marked_here(mark);
+        while found > 0 && same < 5 {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            let now = marked_here(mark);
+            same = if now == found { same + 1 } else { 0 };
+            found = now;
+        }
+        found
     }
 
     async fn shown(&self) -> String {

@@ -2,8 +2,6 @@
 
 use std::process::Stdio;
 
-use serde_json::json;
-
 use super::{Bench, texts};
 use crate::support::vercel::{Fault, Light, Limits, Machines, Route, Rule, TOKEN};
 use crate::support::{git, stderr, stdout};
@@ -143,13 +141,11 @@ fn a_session_that_is_gone_is_an_infrastructure_failure_and_is_never_resumed() {
 #[test]
 fn every_sandbox_is_labelled_limited_and_not_persistent() {
     let policy = "network-policy: { allow: { api.example: [{ transform: [{ headers: { x-key: '${PROVIDER_KEY}' } }] }] } }";
-    let config = timed(1, "600", &format!("limits: FAST\n  {policy}"));
+    let config = timed(1, "2", &format!("limits: FAST\n  {policy}"));
     let bench = Bench::light(Vec::new(), &config);
     let seen = std::thread::scope(|scope| {
         let mut command = bench.command("run -o out");
-        command
-            .env("PROVIDER_KEY", "sk-provider-key-1")
-            .timeout(std::time::Duration::from_secs(60));
+        command.env("PROVIDER_KEY", "sk-provider-key-1");
         let running = scope.spawn(move || command.output());
         let seen = loop {
             if bench.vercel.state().counts.with(Route::Run, 200) == 2 {
@@ -157,10 +153,6 @@ fn every_sandbox_is_labelled_limited_and_not_persistent() {
             }
             std::thread::yield_now();
         };
-        let ids: Vec<String> = bench.vercel.state().commands.keys().cloned().collect();
-        for id in ids {
-            let _ = bench.vercel.state().commands[&id].signals.send(9);
-        }
         let _ = running.join();
         seen
     });
@@ -169,9 +161,11 @@ fn every_sandbox_is_labelled_limited_and_not_persistent() {
     assert!(seen.name.starts_with(&seen.tags["evalwave-run"]));
     assert!(seen.tags.contains_key("evalwave-expires"));
     assert!(seen.timeout > 600_000 && seen.timeout < 24 * 3_600_000);
-    assert_eq!(
-        seen.policy.unwrap()["allow"]["api.example"][0]["transform"][0]["headers"]["x-key"],
-        json!("sk-provider-key-1")
+    // The service tells which headers it injects, and never what is in them.
+    let policy = seen.policy.unwrap().to_string();
+    assert!(
+        policy.contains("x-key") && policy.contains("api.example"),
+        "{policy}"
     );
     for (path, text) in texts(&bench.suite.path().join("out")) {
         assert!(
