@@ -174,7 +174,7 @@ mod waves {
                     "upload": { "git": false, "include": ["attempt.txt"] },
                 },
                 "runs": runs, "strategy": "parallel",
-                "retry": { "tries": 5, "budget": 1.0 },
+                "retry": { "tries": 5, "budget": "100%" },
                 "sandbox": {
                     "kind": "vercel", "source": "upload", "base-url": base,
                     "limits": {
@@ -250,6 +250,13 @@ mod waves {
             let counts = self.counts();
             let directory = self.path().join(out);
             let summary = fs_err::read_to_string(directory.join("summary.json"));
+            if summary.is_err() {
+                let log = fs_err::read_to_string(self.path().join("log")).unwrap();
+                println!(
+                    "the run has no summary: {}",
+                    log.lines().last().unwrap_or_default()
+                );
+            }
             let summary: Value = summary.map_or(Value::Null, |text| serde_json::from_str(&text).unwrap());
             Measured {
                 wall,

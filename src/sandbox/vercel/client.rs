@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
-use reqwest::{Method, Response, Url};
+use reqwest::{Method, Response, StatusCode, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -270,8 +270,13 @@ impl Client {
             return Ok(response);
         }
         let retry_after = retry_after(response.headers());
+        let body = match document(ask, response).await {
+            Ok(body) => body,
+            // What this one says tells whether it is one: it has to be heard to its end.
+            Err(error) if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS => return Err(error),
+            Err(_) => Vec::new(),
+        };
         // A proxy may answer in place of the API, and anything.
-        let body = document(ask, response).await.unwrap_or_default();
         let (code, message) = said(&body);
         Err(ask.failed(Problem::Refused(Refusal {
             status: status.as_u16(),
