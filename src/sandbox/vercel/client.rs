@@ -273,7 +273,9 @@ impl Client {
         let body = match document(ask, response).await {
             Ok(body) => body,
             // What this one says tells whether it is one: it has to be heard to its end.
-            Err(error) if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS => return Err(error),
+            Err(error) if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS => {
+                return Err(error);
+            }
             Err(_) => Vec::new(),
         };
         // A proxy may answer in place of the API, and anything.

@@ -68,7 +68,8 @@ session=$(command -v setsid) || session=
 out=/tmp/.evalwave/$id/out
 if [ "$keep" = 1 ]; then exec 3>"$out"; else exec 3>&1; fi
 # What the shell itself says of a signal is no output of the command.
-{ EVALWAVE_EXEC=$id $session sh -c 'exec "$@"' sh "$@" </dev/null >&3 2>&3 3>&-; } 2>/dev/null
+exec 2>/dev/null
+EVALWAVE_EXEC=$id $session sh -c 'exec "$@"' sh "$@" </dev/null >&3 2>&3 3>&-
 code=$?
 if [ "$keep" = 1 ]; then cat "$out"; else sweep "$id"; fi
 exit "$code"

@@ -397,7 +397,7 @@ impl Engine {
         let body = body(&self.account.client.project_id, &config, &spec, &origin);
         let version = version(&config, &origin);
         let (_place, turn) = self.account.creations.admit(config.vcpus).await;
-        let created = create(
+        let created = match create(
             &self.account.client,
             &self.account.creations,
             config.vcpus,
@@ -406,7 +406,13 @@ impl Engine {
             &body,
             turn,
         )
-        .await?;
+        .await
+        {
+            Err(error) if error.refusal().is_some_and(|refusal| refusal.is_duplicate_name()) => {
+                return Ok(None);
+            }
+            created => created?,
+        };
         let ours = &body["tags"][BUILD_TAG];
         let tags = created
             .sandbox
