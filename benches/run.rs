@@ -77,6 +77,18 @@ fn main() -> Result<(), Failure> {
             vec!["plan", "-c", big.config.as_str(), "--format", "json"],
         ),
         (
+            "plan with forecasts",
+            vec![
+                "plan",
+                "-c",
+                big.config.as_str(),
+                "--baseline",
+                big.known.as_str(),
+                "--format",
+                "json",
+            ],
+        ),
+        (
             "compare",
             vec![
                 "compare",
@@ -211,6 +223,8 @@ struct Big {
     config: Utf8PathBuf,
     before: Utf8PathBuf,
     after: Utf8PathBuf,
+    /// A summary that knows how long its attempts took.
+    known: Utf8PathBuf,
 }
 
 impl Big {
@@ -231,17 +245,56 @@ impl Big {
                 })
                 .collect()
         };
+        let attempt = |index: usize, seconds: usize| {
+            json!({
+                "index": index, "outcome": "passed", "tries": 1, "seconds": seconds + 40,
+                "phases": { "command": seconds },
+            })
+        };
+        let measured: Vec<_> = ids()
+            .enumerate()
+            .map(|(number, (experiment, eval))| {
+                let seconds = 60 + number * 7919 % 700;
+                json!({
+                    "experiment": experiment, "eval": eval, "verdict": "pass", "firm": true, "representative": 1,
+                    "passed_attempts": 2, "graded_attempts": 2, "planned_attempts": 2, "seconds": seconds,
+                    "attempts": [attempt(1, seconds), attempt(2, seconds * 9 / 10)],
+                })
+            })
+            .collect();
+        let known = json!({
+            "schema": "evalwave.summary/1",
+            "tool": { "name": "evalwave", "version": "0.1.0" },
+            "run": {
+                "id": "20260302-100000-00000001", "started_at": "2026-03-02T10:00:00Z", "wall_seconds": 900,
+                "complete": true, "conclusion": "success", "strategy": "parallel", "runs": 2, "concurrency": 20_000,
+                "policy": "any", "sandbox": "local", "suite": "big", "commit": null, "config_hash": "0",
+                "concurrency_reason": "", "selection": { "kind": "all", "selected": 10_000, "of": 10_000 },
+            },
+            "totals": {
+                "pairs": 10_000, "passed": 10_000, "failed": 0, "errored": 0, "not_run": 0, "pass_rate": 1.0,
+                "attempts": {
+                    "planned": 20_000, "graded": 20_000, "passed": 20_000, "failed": 0, "timed_out": 0, "errored": 0,
+                    "cancelled": 0, "retried": 0,
+                },
+                "attempt_pass_rate": 1.0, "all_pass_rate": 1.0, "distribution": { "2/2": 10_000 },
+                "sandbox_seconds": 1.0, "cost_usd": null, "tokens": null,
+            },
+            "pairs": measured,
+        });
         let config =
             "version: 1\nsuite: { name: big, pairs: pairs.json }\nattempt: { command: 'true' }\nruns: 2\n";
         fs_err::write(root.join("evalwave.yml"), config)?;
         fs_err::write(root.join("pairs.json"), serde_json::to_string(&pairs)?)?;
         fs_err::write(root.join("before.json"), serde_json::to_string(&rows(7))?)?;
         fs_err::write(root.join("after.json"), serde_json::to_string(&rows(9))?)?;
+        fs_err::write(root.join("known.json"), known.to_string())?;
         Ok(Self {
             _directory: directory,
             config: root.join("evalwave.yml"),
             before: root.join("before.json"),
             after: root.join("after.json"),
+            known: root.join("known.json"),
         })
     }
 }

@@ -2,7 +2,9 @@
 
 mod conclude;
 mod document;
+mod join;
 mod judge;
+mod members;
 mod publish;
 mod summarize;
 mod throttling;
@@ -10,10 +12,12 @@ mod verdict;
 
 pub use conclude::{Facts, conclude, is_complete};
 pub use document::{summarize, summarize_pair};
+pub use join::{Foreign, Joined, Part, join};
 pub use judge::{
-    CommandEnd, Course, ExitRules, Failure, Found, Judgement, Ran, Rules, judge, with_last_lines,
+    CommandEnd, Course, ExitRules, Failure, Found, Judgement, Ran, Rules, judge, last_lines, with_last_lines,
 };
-pub use publish::publish_document;
+pub use members::Members;
+pub use publish::{Published, Standing, publish_document};
 pub use summarize::{pair_summary, round_rate, round_seconds, totals};
 pub use throttling::shows_throttling;
 pub use verdict::{Grade, Tally, firm, representative, verdict};

@@ -8,7 +8,9 @@ mod error;
 mod filter;
 mod front_matter;
 mod git;
+mod harness;
 mod label;
+mod leash;
 mod path;
 mod walk;
 mod workspace;
@@ -25,13 +27,16 @@ use entries::Syntax;
 pub use checkout::{BaseRevision, Checkout, base_revision};
 pub use error::{CatalogError, EntryProblem};
 pub use git::{changed_files, commit, is_tracked};
+pub use harness::{Harness, harnesses};
+pub use leash::Leash;
 pub use workspace::workspace_files;
 
 /// Most bytes of pairs that are read from anywhere.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// The suite's pairs after `include` and `exclude`, in the order in which they are written; discovered ones by
-/// experiment, then eval. `stdin` is read only where the pairs come from standard input.
+/// experiment, then eval. `stdin` is read only where the pairs come from standard input, and `leash` held only where they
+/// come from a command.
 ///
 /// An entry is a map of `eval` (or `eval_id`), `experiment` and labels. A label is a string or a list of strings, each
 /// on one line; numbers and booleans are taken as they are written, `null` and empty strings are not set.
@@ -39,7 +44,12 @@ const MOST_BYTES: u64 = 64 << 20;
 /// # Errors
 /// Pairs that cannot be read or found, an id or label that cannot be used, the same pair twice, two pairs with the
 /// same directory name, or a directory name that is too long.
-pub fn pairs(suite: &SuiteConfig, root: &Utf8Path, stdin: &mut dyn Read) -> Result<Vec<Pair>, CatalogError> {
+pub fn pairs(
+    suite: &SuiteConfig,
+    root: &Utf8Path,
+    stdin: &mut dyn Read,
+    leash: &Leash,
+) -> Result<Vec<Pair>, CatalogError> {
     let all = match &suite.source {
         SuiteSource::File(path) => {
             let origin = format!("`{path}`");
@@ -58,7 +68,7 @@ pub fn pairs(suite: &SuiteConfig, root: &Utf8Path, stdin: &mut dyn Read) -> Resu
         SuiteSource::Inline(entries) => entries::inline(entries)?,
         SuiteSource::Command(line) => {
             let origin = format!("the output of `{}`", command::shown(line));
-            let output = command::output(line, root)?;
+            let output = command::output(line, root, leash)?;
             entries::read(&utf8(output, &origin)?, &origin, Syntax::Json)?
         }
         SuiteSource::Discover { evals, experiments } => discover::pairs(root, evals, experiments.as_ref())?,

@@ -12,8 +12,11 @@ mod confirm;
 mod context;
 mod engine;
 mod execution;
+mod init;
 mod job;
+mod manual;
 mod measure;
+mod merge;
 mod output;
 mod past;
 mod plan;
@@ -22,6 +25,8 @@ mod recorder;
 mod render;
 mod run;
 mod schema;
+mod screen;
+mod signals;
 mod snapshot;
 mod sources;
 mod vercel;
@@ -40,6 +45,11 @@ use context::Context;
 
 /// The report beside the summary.
 const REPORT_FILE: &str = "report.md";
+/// The page beside it.
+const PAGE_FILE: &str = "report.html";
+/// The same for what reads test reports.
+const JUNIT_FILE: &str = "junit.xml";
+const CTRF_FILE: &str = "ctrf.json";
 
 /// A command that could not be done.
 #[derive(Debug)]
@@ -72,9 +82,12 @@ pub fn run() -> ExitCode {
             };
         }
     };
-    let done = Context::of_process()
-        .map_err(Failure::from)
-        .and_then(|context| dispatch(arguments, &context));
+    let done = Context::of_process().map_err(Failure::from).and_then(|context| {
+        if context.stderr_in_ascii() {
+            screen::spell_in_ascii();
+        }
+        dispatch(arguments, &context)
+    });
     match done {
         Ok(exit) => exit,
         Err(failure) => {
@@ -91,11 +104,19 @@ fn dispatch(arguments: Arguments, context: &Context) -> Result<ExitCode, Failure
         Subcommand::Compare(arguments) => compare::compare(&arguments, context),
         Subcommand::Calibrate(arguments) => calibrate::calibrate(&arguments, context),
         Subcommand::Report(arguments) => render::report(&arguments, context),
+        Subcommand::Merge(arguments) => merge::merge(&arguments, context),
         Subcommand::Action => Ok(action::action(context)),
         Subcommand::Comment(arguments) => action::comment(&arguments.directory, context),
-        Subcommand::Cleanup(arguments) => cleanup::cleanup(arguments.directory.as_deref(), context),
+        Subcommand::Cleanup(arguments) => cleanup::cleanup(
+            arguments.directory.as_deref(),
+            arguments.config.as_deref(),
+            context,
+        ),
         Subcommand::Snapshot(arguments) => snapshot::snapshot(&arguments, context),
+        Subcommand::Init(arguments) => init::init(&arguments, context),
         Subcommand::Schema(arguments) => schema::schema(&arguments),
+        Subcommand::Completions(arguments) => manual::completions(&arguments),
+        Subcommand::Man(arguments) => manual::man(&arguments),
     }
 }
 
@@ -119,9 +140,16 @@ fn print(text: &str) -> Result<(), Failure> {
 /// Writes the documents of a whole run; what cannot be written is said. Gives whether all were.
 fn keep(directory: &RunDir, summary: &Summary) -> Result<bool, Failure> {
     let mut all = true;
+    if let Err(error) = directory.conclude(summary.findings()) {
+        tell(&format!("warning: {}", with_causes(&error)));
+        all = false;
+    }
     let documents = [
         (SUMMARY_FILE, json(summary)?),
         (REPORT_FILE, report::markdown(summary, usize::MAX)),
+        (PAGE_FILE, report::html(summary)?),
+        (JUNIT_FILE, report::junit(summary)),
+        (CTRF_FILE, report::ctrf(summary)?),
     ];
     for (name, text) in documents {
         if let Err(error) = directory.write(name, &text) {
@@ -135,6 +163,5 @@ fn keep(directory: &RunDir, summary: &Summary) -> Result<bool, Failure> {
 /// Tells something besides the result. Nothing in it commands a terminal or the runner of a workflow.
 fn tell(text: &str) {
     let lines = text.lines().map(|line| log::line(&report::plain(line)) + "\n");
-    // Nobody is left to tell where standard error is gone.
-    let _ = std::io::stderr().write_all(lines.collect::<String>().as_bytes());
+    screen::write(&lines.collect::<String>());
 }

@@ -20,6 +20,7 @@ use crate::model::comparison::{COMPARISON_SCHEMA, Comparison, Level, PairRef, Pa
 use crate::model::{PairId, PairResult, Policy, ResultSet, Verdict};
 pub use assess::{Assessment, Criteria, assess};
 use evidence::{Compared, Evidence};
+pub use flips::before;
 pub use history::{Ledger, Record};
 pub use merge::{MergeError, merge};
 pub use quarantine::Quarantine;

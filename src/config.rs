@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 
 use crate::model::{Gate, OnPass, OnTimeout, Policy, Strategy};
 pub use attempt::{
-    AttemptConfig, ExitConfig, Format, InfraConfig, KeepConfig, PhaseLimits, PublishConfig, PublishWhat,
-    SecretConfig, UploadConfig,
+    AttemptConfig, ExitConfig, Format, Grade, InfraConfig, KeepConfig, PhaseLimits, PublishConfig,
+    PublishWhat, SecretConfig, UploadConfig,
 };
 use error::Origin;
 pub use error::{ConfigError, Place};

@@ -10,7 +10,6 @@ pub mod event;
 pub mod log;
 pub mod pull_request;
 mod retry;
-mod zip;
 
 use std::fmt;
 use std::str::FromStr;

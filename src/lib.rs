@@ -21,6 +21,7 @@
 pub mod glob;
 pub mod http;
 pub mod model;
+pub mod zip;
 
 pub mod aggregate;
 pub mod config;

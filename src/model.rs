@@ -26,11 +26,12 @@ pub use exit::ExitCode;
 pub use forecast::{Forecast, Outlook, Range, Scheduling};
 pub use id::{AttemptId, EvalId, ExperimentId, InvalidId, Labels, Pair, PairId, file_name};
 pub use plan::{
-    Concurrency, PlannedBudget, PlannedLimit, PlannedPair, Produces, RunPlan, Selection, SelectionKind,
+    Concurrency, PlannedBudget, PlannedLimit, PlannedPair, PlannedShard, Produces, RunPlan, Selection,
+    SelectionKind,
 };
 pub use policy::{Gate, OnPass, OnTimeout, Policy, Strategy};
 pub use reading::{Check, Reading, ReadingVerdict, Usage};
 pub use result_set::{PairResult, ResultSet, Sample};
 pub use run::{PairRun, Run};
 pub use sandbox::{LeftSandbox, Whereabouts};
-pub use summary::{PairSummary, RunFacts, Summary, Totals, Verdict};
+pub use summary::{Before, Findings, PairSummary, RunFacts, Summary, Totals, Verdict};

@@ -17,7 +17,7 @@ use crate::config::{BaselineConfig, Config};
 use crate::glob::InvalidGlob;
 use crate::model::{Pair, PlannedLimit, PlannedPair, RunPlan, SelectionKind, Strategy};
 
-pub use budget::left;
+pub use budget::{left, used};
 pub use concurrency::waves;
 pub use document::{PlanDocument, PlannedPairDocument, document};
 pub use experience::Experience;
@@ -25,6 +25,7 @@ use forecast::Choice;
 pub use hindsight::hindsight;
 pub use price::cost_of;
 pub use scheduled::spec;
+use select::Selected;
 pub use select::{Globs, InvalidLabelGlobs, InvalidShard, LabelGlobs, Select, Shard};
 
 /// What a plan is made of.
@@ -167,23 +168,25 @@ pub fn build(request: &Request<'_>) -> Result<RunPlan, PlanError> {
     } = request;
     // Every shard has to come to the same parts, which durations that may differ from job to job would not give.
     let durations = is_pinned.then_some(*experience);
-    let (selected, selection) = select::select(config, pairs, select, durations)?;
+    let Selected {
+        pairs: selected,
+        selection,
+        shard: part,
+    } = select::select(config, pairs, select, durations)?;
     labels::check(config, &selected)?;
     let shard = select.shard.filter(|_| selection.kind == SelectionKind::Shard);
     let settle = |strategy| concurrency::settle(config, strategy, selected.len(), capacity.as_ref(), shard);
     // No attempt takes longer than it may, whatever an earlier one took.
     let longest = (config.attempt.timeout + config.attempt.grace).as_secs_f64();
+    let planned = |pair: &&Pair| PlannedPair {
+        id: pair.id.clone(),
+        labels: pair.labels.clone(),
+        predicted_seconds: experience.seconds(&pair.id).map(|seconds| seconds.min(longest)),
+    };
     let mut plan = RunPlan {
         suite: config.suite.name.clone(),
         concurrency: settle(config.strategy),
-        pairs: selected
-            .iter()
-            .map(|pair| PlannedPair {
-                id: pair.id.clone(),
-                labels: pair.labels.clone(),
-                predicted_seconds: experience.seconds(&pair.id).map(|seconds| seconds.min(longest)),
-            })
-            .collect(),
+        pairs: selected.iter().map(planned).collect(),
         runs: config.runs,
         strategy: config.strategy,
         on_pass: config.on_pass,
@@ -194,6 +197,7 @@ pub fn build(request: &Request<'_>) -> Result<RunPlan, PlanError> {
         overhead_seconds: experience.overhead(),
         forecast: None,
         selection,
+        shard: part.map(|(shard, whole)| shard.planned(whole.iter().map(planned).collect())),
         sandbox: config.sandbox.kind().to_owned(),
         config_hash: config.hash(),
     };

@@ -3,14 +3,20 @@
 //! All renderings come from one view model, so that they say the same in the same words. Whatever comes from outside
 //! (names, messages) is kept apart from our own words until a renderer encodes it.
 
+mod attempts;
+mod ctrf;
 mod escape;
+mod html;
+mod junit;
 mod markdown;
 pub mod plan;
+pub mod results;
 mod terminal;
 mod view;
 mod words;
 
-pub use escape::{code, excerpt, plain};
+pub use escape::{ascii, code, excerpt, plain};
+pub use html::HtmlError;
 pub use words::{duration, points, rate};
 
 use serde::Serialize;
@@ -31,18 +37,12 @@ pub fn running(summary: &Summary, limit: usize) -> String {
     markdown::render(&view::of_running(summary), limit)
 }
 
-/// How far a run is that goes on, in one line.
-pub fn progress(summary: &Summary) -> String {
-    let totals = &summary.totals;
-    let attempts = &totals.attempts;
-    let ended = attempts.planned.saturating_sub(attempts.cancelled);
-    format!(
-        "{ended} of {} attempts have ended: {} passed, {} failed, {} errored",
-        attempts.planned,
-        attempts.passed,
-        attempts.failed + attempts.timed_out,
-        attempts.errored
-    )
+/// A run as a page: one HTML file that asks for nothing else.
+///
+/// # Errors
+/// A number that JSON cannot hold; a summary that was read has none.
+pub fn html(summary: &Summary) -> Result<String, HtmlError> {
+    html::render(&view::page::of(summary))
 }
 
 /// A comparison as Markdown; `limit` as in [`markdown`].
@@ -63,6 +63,27 @@ pub fn comparison_text(comparison: &Comparison) -> String {
 /// A calibration for a terminal, without colours.
 pub fn calibration_text(calibration: &Calibration) -> String {
     terminal::render(&view::calibration::of(calibration), false)
+}
+
+/// A run as JUnit XML: a suite for each experiment, a test case for each pair.
+pub fn junit(summary: &Summary) -> String {
+    junit::render(summary)
+}
+
+/// A run as a CTRF document: a test for each pair.
+///
+/// # Errors
+/// A value that JSON cannot hold; a summary has none.
+pub fn ctrf(summary: &Summary) -> Result<String, serde_json::Error> {
+    json(&ctrf::of_summary(summary))
+}
+
+/// Every attempt of a run as JSON Lines, in plan order.
+///
+/// # Errors
+/// A value that JSON cannot hold; a summary has none.
+pub fn jsonl(summary: &Summary) -> Result<String, serde_json::Error> {
+    attempts::render(summary)
 }
 
 /// A document as JSON for people and programs: indented, with a newline at its end.

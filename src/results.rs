@@ -19,6 +19,7 @@ pub use json::BadJson;
 use crate::model::summary::SUMMARY_SCHEMA;
 use crate::model::{Policy, ResultSet, Summary};
 use files::Tree;
+use rows::Row;
 
 /// No single file of results is read beyond this many bytes.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
@@ -31,6 +32,7 @@ const GITHUB_SOURCES: [&str; 3] = ["latest-release", "auto", "measure"];
 ///
 /// - a run directory of ours, or a `summary.json`;
 /// - a JSON array of rows;
+/// - one file of a harness that holds a whole run: an inspect_ai log, promptfoo's output;
 /// - a directory of raw result files: `<experiment>/<eval>.json`, `raw-results-<experiment>__<eval>/<eval>.json`,
 ///   or `<experiment>/<eval>/run-<n>/result.json`, where each file is one attempt;
 /// - `git:REF:PATH`, any of these as it stands in a commit, PATH from the repository's root;
@@ -66,7 +68,7 @@ pub fn read(
     read_path(source, &directory.join(source), policy)
 }
 
-/// Reads one document: a `summary.json`, or an array of rows. `name` is what messages and the set call it;
+/// Reads one document: a `summary.json`, an array of rows, or a harness's file with a whole run. `name` is what messages and the set call it;
 /// `policy` is as in [`read`].
 ///
 /// # Errors
@@ -85,12 +87,22 @@ pub fn parse_summary(name: &str, bytes: &[u8]) -> Result<Summary, ResultsError> 
 }
 
 fn parse_document(name: &str, bytes: &[u8], policy: Option<Policy>) -> Result<ResultSet, Problem> {
+    let of_harness = |rows: Vec<harness::Row>| {
+        let rows = rows.into_iter().map(Row::of_harness).collect();
+        attempts::assemble(name, rows, policy, &|row| format!("result {}", row + 1))
+    };
+    if crate::zip::is_zip(bytes) {
+        return of_harness(harness::rows(bytes)?.unwrap_or_default());
+    }
     let text = json::text(bytes)?;
     match text.trim_ascii_start().bytes().next() {
         Some(b'[') => attempts::assemble(name, rows::parse(text)?, policy, &|row| {
             format!("row {}", row + 1)
         }),
-        Some(b'{') => Ok(attempts::of_summary(name, &summary(text)?, policy)),
+        Some(b'{') => match harness::rows(bytes)? {
+            Some(rows) => of_harness(rows),
+            None => Ok(attempts::of_summary(name, &summary(text)?, policy)),
+        },
         _ => Err(Problem::NotResults(json::excerpt(text, 0))),
     }
 }

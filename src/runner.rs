@@ -2,14 +2,17 @@
 //! Knows neither files of a run nor reports.
 
 mod attempt;
+mod clock;
 mod collect;
 mod driver;
 mod ending;
 mod environment;
+mod evidence;
 mod failure;
 mod ledger;
 mod output;
 mod prepare;
+mod remainder;
 
 use std::sync::Arc;
 
@@ -20,7 +23,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::aggregate::{ExitRules, Rules};
 use crate::config::{AttemptConfig, Config, Format, PriceConfig, RetryConfig};
-use crate::model::{AttemptId, Event, Run, RunPlan};
+use crate::model::event::JOURNAL_SCHEMA;
+use crate::model::{AttemptDetails, AttemptId, AttemptRecord, Event, Run, RunPlan};
 use crate::redact::Redactor;
 use crate::sandbox::{Backend, Setup, Workspace};
 use driver::Driver;
@@ -33,8 +37,13 @@ pub struct RecordError(pub String);
 /// Keeps what a run tells. Called from many attempts at once.
 #[async_trait]
 pub trait Recorder: Send + Sync {
-    /// Makes an empty directory for the files of a try.
-    async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, RecordError>;
+    /// Makes an empty directory for the files of a try; what is known of the one before it is kept with that one's files.
+    async fn open_try(
+        &self,
+        attempt: &AttemptId,
+        try_number: u32,
+        earlier: Option<&(AttemptRecord, AttemptDetails)>,
+    ) -> Result<Utf8PathBuf, RecordError>;
 
     /// Keeps an event; returns when it is safe.
     async fn record(&self, event: &Event) -> Result<(), RecordError>;
@@ -45,8 +54,10 @@ pub trait Recorder: Send + Sync {
 pub struct Job {
     /// Unique name of the run.
     pub run_id: String,
-    /// When it starts.
+    /// When it starts; of one that goes on, when it started first.
     pub started_at: Timestamp,
+    /// The run so far, where it goes on.
+    pub earlier: Option<Earlier>,
     /// The commit that is measured, where known.
     pub commit: Option<String>,
     /// What to do.
@@ -67,6 +78,55 @@ pub struct Job {
     pub price: PriceConfig,
     /// What every sandbox receives.
     pub workspace: Workspace,
+}
+
+/// A run that was broken off, or that lacks results, and goes on.
+#[derive(Debug)]
+pub struct Earlier {
+    /// What it came to so far.
+    pub run: Run,
+    /// When it goes on.
+    pub resumed_at: Timestamp,
+}
+
+impl Job {
+    /// The run as it begins, or goes on.
+    pub fn run(&self) -> Run {
+        match &self.earlier {
+            Some(earlier) => earlier.run.clone(),
+            None => Run::new(
+                &self.run_id,
+                self.started_at,
+                self.commit.clone(),
+                self.plan.clone(),
+            ),
+        }
+    }
+
+    /// How many attempts of it have a result already.
+    pub fn kept(&self) -> usize {
+        let earlier = self.earlier.iter().flat_map(|earlier| &earlier.run.pairs);
+        let records = earlier.flat_map(|pair| &pair.records);
+        records.filter(|record| record.outcome.is_graded()).count()
+    }
+
+    /// The event that it begins with.
+    fn begins(&self) -> Event {
+        match &self.earlier {
+            Some(earlier) => Event::RunResumed {
+                resumed_at: earlier.resumed_at,
+                offset: earlier.run.wall_seconds,
+                plan: Box::new(self.plan.clone()),
+            },
+            None => Event::RunStarted {
+                schema: JOURNAL_SCHEMA.to_owned(),
+                run_id: self.run_id.clone(),
+                started_at: self.started_at,
+                commit: self.commit.clone(),
+                plan: Box::new(self.plan.clone()),
+            },
+        }
+    }
 }
 
 /// What the sandboxes of a job have in common, for an engine that makes something ready for them.

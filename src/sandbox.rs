@@ -1,6 +1,8 @@
 //! What a sandbox is to the runner. An engine starts empty sandboxes, moves files and runs commands; it knows
 //! nothing of suites, results, time limits or tries.
 
+pub mod command;
+pub mod docker;
 mod limit;
 pub mod local;
 #[cfg(unix)]
@@ -252,6 +254,11 @@ pub trait Sandbox: Send {
         from: &Utf8Path,
         into: &mut (dyn AsyncWrite + Send + Unpin),
     ) -> Result<Option<()>, SandboxError>;
+
+    /// Says so where its disk is full: what a command left behind then tells nothing of the command.
+    async fn full_disk(&mut self) -> Option<String> {
+        None
+    }
 
     /// Kills what runs and deletes everything. Returns when nothing is left.
     async fn stop(self: Box<Self>) -> Result<(), SandboxError>;

@@ -22,7 +22,7 @@ pub use breaker::Stopped;
 use lanes::Lanes;
 pub use limit::Limit;
 use meter::Meter;
-pub use meter::{Budget, Exhausted};
+pub use meter::{Budget, Exhausted, Used};
 use queue::Queue;
 pub use simulate::{Span, Timeline, simulate};
 pub use spec::{Pace, PairSpec, Spec, retry_budget};
@@ -95,31 +95,49 @@ struct PairState {
     stopped: bool,
 }
 
+impl PairState {
+    fn new(spec: &PairSpec, runs: u32) -> Self {
+        let mut tally = Tally::default();
+        let done = spec.done.iter().take(runs as usize);
+        let mut released = 0;
+        for (outcome, score) in done {
+            tally.add(*outcome, *score);
+            released += 1;
+        }
+        Self {
+            tally,
+            open: runs - released,
+            released,
+            stopped: false,
+        }
+    }
+}
+
 impl Scheduler {
-    /// A run at its start.
+    /// A run at its start, or where it goes on.
     pub fn new(spec: Spec) -> Self {
         let attempts = spec.pairs.len() * spec.runs as usize;
-        let tries = attempts.saturating_mul(spec.tries.max(1) as usize);
-        let pair = PairState {
-            tally: Tally::default(),
-            open: spec.runs,
-            released: 0,
-            stopped: false,
-        };
+        let pairs: Vec<PairState> = spec
+            .pairs
+            .iter()
+            .map(|pair| PairState::new(pair, spec.runs))
+            .collect();
+        let open = pairs.iter().map(|pair| pair.open as usize).sum::<usize>();
+        let tries = open.saturating_mul(spec.tries.max(1) as usize);
         let lanes = Lanes::new(&spec.pairs, &spec.limits);
         let queue = Queue::new(&spec.pairs, lanes.len());
         let speculation = (spec.pace == Pace::Adaptive)
             .then(|| Speculation::new(&spec.pairs, queue.ranks(), lanes.len(), spec.overhead));
         let mut scheduler = Self {
             attempts: vec![Attempt::default(); attempts],
-            pairs: vec![pair; spec.pairs.len()],
+            pairs,
             queue,
             lanes,
             speculation,
-            meter: Meter::new(spec.budget),
+            meter: Meter::new(spec.budget, spec.used),
             pending: Vec::new(),
             running: 0,
-            open: attempts,
+            open,
             retries_left: spec.retries,
             retries_used_up: false,
             breaker: Breaker::new(tries),
@@ -130,6 +148,13 @@ impl Scheduler {
             spec,
         };
         for pair in 0..scheduler.pairs.len() {
+            let done = scheduler.pairs[pair].released;
+            for index in 1..=done {
+                scheduler.attempt(AttemptRef { pair, index }).state = State::Ended;
+            }
+            if done > 0 {
+                scheduler.stop_if_decided(pair);
+            }
             while scheduler.is_next_certain(pair) {
                 let attempt = scheduler.release(pair);
                 scheduler.queue.push(attempt, &scheduler.lanes);
@@ -342,22 +367,13 @@ impl Scheduler {
     /// Ends an attempt for good, and does what follows for its pair.
     fn finish(&mut self, attempt: AttemptRef, outcome: Outcome, score: Option<f64>) {
         self.close(attempt);
-        let Spec { policy, runs, .. } = self.spec;
+        let runs = self.spec.runs;
         let pair = &mut self.pairs[attempt.pair];
         pair.tally.add(outcome, score);
         if self.halted || pair.stopped {
             return;
         }
-        let stops_when_decided = self.spec.pace != Pace::Parallel(OnPass::Continue);
-        if stops_when_decided && pair.tally.decided(policy, runs, pair.open).is_some() {
-            pair.stopped = true;
-            if let Some(speculation) = &mut self.speculation {
-                speculation.withdraw(attempt.pair, &self.lanes);
-            }
-            for index in 1..=runs {
-                let other = AttemptRef { index, ..attempt };
-                self.stop(other, CancelReason::Decided);
-            }
+        if self.stop_if_decided(attempt.pair) {
             return;
         }
         while self.is_next_certain(attempt.pair) {
@@ -374,6 +390,26 @@ impl Scheduler {
         {
             speculation.withdraw(attempt.pair, &self.lanes);
         }
+    }
+
+    /// Stops what is left of a pair once it is decided, where the strategy says so. Returns whether it did.
+    fn stop_if_decided(&mut self, pair: usize) -> bool {
+        let Spec {
+            policy, runs, pace, ..
+        } = self.spec;
+        let state = &mut self.pairs[pair];
+        let stops_when_decided = pace != Pace::Parallel(OnPass::Continue);
+        if !stops_when_decided || state.tally.decided(policy, runs, state.open).is_none() {
+            return false;
+        }
+        state.stopped = true;
+        if let Some(speculation) = &mut self.speculation {
+            speculation.withdraw(pair, &self.lanes);
+        }
+        for index in 1..=runs {
+            self.stop(AttemptRef { pair, index }, CancelReason::Decided);
+        }
+        true
     }
 
     /// Stops the whole run.

@@ -1,7 +1,9 @@
 //! The run directory: journal, attempts, published results, summary. Knows nothing of how a run is made.
 
 mod journal;
+mod merge;
 mod publish;
+mod resume;
 mod sandboxes;
 
 use std::collections::HashMap;
@@ -11,15 +13,17 @@ use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use serde::Serialize;
 
+use crate::aggregate::Published;
 use crate::config::{AttemptConfig, PublishConfig};
 use crate::model::layout::{BASELINE_DIR, CONFIRM_DIR, JOURNAL_FILE, RAW_RESULTS, SUMMARY_FILE};
 use crate::model::summary::SUMMARY_SCHEMA;
 use crate::model::{
-    AttemptDetails, AttemptId, AttemptRecord, Event, PairId, PlannedPair, Run, RunPlan, Summary,
+    AttemptDetails, AttemptId, AttemptRecord, Event, Findings, PairId, PlannedPair, Run, RunPlan, Summary,
 };
 use journal::Journal;
 
-pub use journal::replay;
+pub use journal::{Replayed, replay};
+pub use merge::{PartDir, find_parts, merge};
 pub use sandboxes::Sandboxes;
 
 /// There as long as a comment goes on that this run has begun.
@@ -71,6 +75,20 @@ pub enum StoreError {
         /// What it says of itself.
         schema: String,
     },
+    /// A part that only its summary is left of.
+    #[error("cannot join `{0}`: there is no {JOURNAL_FILE} in it, which every run of this version has")]
+    NoJournal(Utf8PathBuf),
+    /// A run that came no further than its directory.
+    #[error("`{0}` holds nothing: its run died before it began\nrun it again with --overwrite")]
+    Nothing(Utf8PathBuf),
+    /// The directory's run measures something else.
+    #[error("cannot resume `{path}`: {why}\nname another directory, or give --overwrite to replace the run")]
+    Different {
+        /// The directory.
+        path: Utf8PathBuf,
+        /// The difference.
+        why: String,
+    },
     /// A journal that this version cannot replay.
     #[error("cannot replay `{path}`: {why}")]
     Journal {
@@ -113,7 +131,42 @@ impl RunDir {
         fs::create_dir_all(path).map_err(StoreError::Create)?;
         make_room(path, overwrite)?;
         let journal = Journal::create(&path.join(JOURNAL_FILE), &path.join(SANDBOXES_FILE))?;
-        Ok(Self {
+        Ok(Self::new(path, journal, plan, attempt))
+    }
+
+    /// Goes on with the run that the directory holds; gives the run so far. Files that the journal knows of and that are
+    /// not there, because only the journal was kept, are written again from it.
+    ///
+    /// # Errors
+    /// [`StoreError::NoRun`], [`StoreError::Nothing`], [`StoreError::Running`]; [`StoreError::Different`] where its plan
+    /// or its commit is another one; a journal that cannot be replayed; disk errors.
+    pub fn resume(
+        path: &Utf8Path,
+        plan: &RunPlan,
+        commit: Option<&str>,
+        attempt: &AttemptConfig,
+    ) -> Result<(Self, Run), StoreError> {
+        let journal = path.join(JOURNAL_FILE);
+        if !journal.is_file() {
+            return Err(StoreError::NoRun(path.to_owned()));
+        }
+        if journal::is_being_written(&path.join(SANDBOXES_FILE)) {
+            return Err(StoreError::Running(path.to_owned()));
+        }
+        let Replayed { mut run, whole, .. } = replay(&journal)?;
+        if let Some(why) = resume::difference(&run, plan, commit) {
+            return Err(StoreError::Different {
+                path: path.to_owned(),
+                why,
+            });
+        }
+        let opened = Journal::go_on(&journal, whole, &path.join(SANDBOXES_FILE))?;
+        resume::restore(path, &journal, &mut run)?;
+        Ok((Self::new(path, opened, plan, attempt), run))
+    }
+
+    fn new(path: &Utf8Path, journal: Journal, plan: &RunPlan, attempt: &AttemptConfig) -> Self {
+        Self {
             path: path.to_owned(),
             journal,
             publish: attempt.publish.clone(),
@@ -124,7 +177,7 @@ impl RunDir {
                 .map(|pair| (pair.id.clone(), pair.clone()))
                 .collect(),
             runs: plan.runs,
-        })
+        }
     }
 
     /// Where it is.
@@ -132,15 +185,23 @@ impl RunDir {
         &self.path
     }
 
-    /// Makes an empty directory for a try; the files of the try before it move to `tries/<t>`.
+    /// Makes an empty directory for a try; the files of the try before it move to `tries/<t>`, together with what is known
+    /// of it.
     ///
     /// # Errors
     /// Disk errors.
-    pub async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, StoreError> {
+    pub async fn open_try(
+        &self,
+        attempt: &AttemptId,
+        try_number: u32,
+        earlier: Option<&(AttemptRecord, AttemptDetails)>,
+    ) -> Result<Utf8PathBuf, StoreError> {
         let path = self.path.join(attempt.path());
+        let earlier = earlier.map(|(record, details)| attempt_text(record, details));
+        let earlier = earlier.transpose()?;
         blocking(move || {
             if try_number > 1 {
-                move_earlier_try(&path, try_number - 1)?;
+                move_earlier_try(&path, try_number - 1, earlier.as_deref())?;
             }
             fs::create_dir_all(&path)?;
             Ok(path)
@@ -189,6 +250,17 @@ impl RunDir {
         }
     }
 
+    /// Writes down what was found when the run had ended, so that its summary can be made again from the journal. Not for
+    /// asynchronous code: it waits for the disk.
+    ///
+    /// # Errors
+    /// Disk errors.
+    pub fn conclude(&self, findings: Findings) -> Result<(), StoreError> {
+        self.journal.write_now(&Event::RunConcluded {
+            findings: Box::new(findings),
+        })
+    }
+
     /// Writes a document of the whole run, whole or not at all.
     ///
     /// # Errors
@@ -230,8 +302,37 @@ pub fn point_latest(_run_dir: &Utf8Path, _link: &Utf8Path) -> Result<(), StoreEr
 pub enum Stored {
     /// Its summary.
     Summary(Box<Summary>),
-    /// It never came to a summary: the run as its journal tells it.
-    Unfinished(Box<Run>),
+    /// It has none: the run as its journal tells it.
+    Journal(Box<Replayed>),
+}
+
+/// Whether a directory holds the journal of a run.
+pub fn holds_run(path: &Utf8Path) -> bool {
+    path.join(JOURNAL_FILE).is_file()
+}
+
+/// Why the run that a directory holds cannot be gone on with for this plan, where it measured something else.
+///
+/// # Errors
+/// A journal that cannot be replayed; disk errors.
+pub fn difference(
+    path: &Utf8Path,
+    plan: &RunPlan,
+    commit: Option<&str>,
+) -> Result<Option<String>, StoreError> {
+    let replayed = replay(&path.join(JOURNAL_FILE))?;
+    Ok(resume::difference(&replayed.run, plan, commit))
+}
+
+/// The name of the run that a directory holds.
+///
+/// # Errors
+/// [`StoreError::NoRun`], [`StoreError::Nothing`], a journal that cannot be read; disk errors.
+pub fn run_id(path: &Utf8Path) -> Result<String, StoreError> {
+    if !holds_run(path) {
+        return Err(StoreError::NoRun(path.to_owned()));
+    }
+    journal::run_id(&path.join(JOURNAL_FILE))
 }
 
 /// Reads a run directory.
@@ -245,9 +346,18 @@ pub fn load(path: &Utf8Path) -> Result<Stored, StoreError> {
     }
     let journal = path.join(JOURNAL_FILE);
     if journal.is_file() {
-        return replay(&journal).map(|run| Stored::Unfinished(Box::new(run)));
+        return replay(&journal).map(|replayed| Stored::Journal(Box::new(replayed)));
     }
     Err(StoreError::NoRun(path.to_owned()))
+}
+
+/// The documents that a run directory holds of the pairs of its summary.
+///
+/// # Errors
+/// Disk errors; a document that is not there is none.
+pub fn published(path: &Utf8Path, summary: &Summary) -> Result<Vec<Published>, StoreError> {
+    let of_pairs = summary.pairs.iter().map(|pair| publish::documents(path, pair));
+    Ok(of_pairs.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 fn read_summary(path: Utf8PathBuf) -> Result<Summary, StoreError> {
@@ -322,22 +432,24 @@ fn remove(path: &Utf8Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn move_earlier_try(path: &Utf8Path, earlier: u32) -> Result<(), StoreError> {
+/// Moves file by file: however that is cut off, it can be taken up again.
+fn move_earlier_try(path: &Utf8Path, earlier: u32, record: Option<&str>) -> Result<(), StoreError> {
     if !path.exists() {
         return Ok(());
     }
     let tries = path.join("tries");
-    let aside = path.with_extension("moving");
-    fs::rename(path, &aside)?;
-    fs::create_dir_all(path)?;
-    let earlier_tries = aside.join("tries");
-    if earlier_tries.exists() {
-        fs::rename(&earlier_tries, &tries)?;
-    } else {
-        fs::create_dir_all(&tries)?;
+    let to = tries.join(earlier.to_string());
+    fs::create_dir_all(&to)?;
+    for entry in path.read_dir_utf8()? {
+        let entry = entry?;
+        if entry.path() != tries {
+            fs::rename(entry.path(), to.join(entry.file_name()))?;
+        }
     }
-    fs::rename(&aside, tries.join(earlier.to_string()))?;
-    Ok(())
+    match record {
+        Some(record) => write_atomically(&to.join(ATTEMPT_FILE), record.as_bytes()),
+        None => Ok(()),
+    }
 }
 
 #[derive(Serialize)]
@@ -351,18 +463,21 @@ async fn write_attempt(
     record: &AttemptRecord,
     details: &AttemptDetails,
 ) -> Result<(), StoreError> {
-    let file = AttemptFile {
-        attempt: record,
-        details,
-    };
-    let mut text = serde_json::to_string_pretty(&file).map_err(std::io::Error::from)?;
-    text.push('\n');
+    let text = attempt_text(record, details)?;
     let path = path.to_owned();
     blocking(move || {
         fs::create_dir_all(&path)?;
         write_atomically(&path.join(ATTEMPT_FILE), text.as_bytes())
     })
     .await
+}
+
+/// A record with its details, as a document.
+fn attempt_text(attempt: &AttemptRecord, details: &AttemptDetails) -> Result<String, StoreError> {
+    let mut text =
+        serde_json::to_string_pretty(&AttemptFile { attempt, details }).map_err(std::io::Error::from)?;
+    text.push('\n');
+    Ok(text)
 }
 
 /// Writes a file under a passing name beside it, then renames it.

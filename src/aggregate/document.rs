@@ -7,7 +7,8 @@ use crate::model::{
 };
 
 /// Decides every pair of a run and counts them. Attempts that are not known, because the run has not come to its
-/// end, are cancelled by the run. The conclusion is the one without gates.
+/// end, are cancelled by the run. The conclusion is the one without gates, but for a run that was concluded already: its
+/// summary is the one that it had then.
 pub fn summarize(run: &Run) -> Summary {
     let plan = &run.plan;
     let pairs: Vec<PairSummary> = plan
@@ -41,7 +42,7 @@ pub fn summarize(run: &Run) -> Summary {
         selection: plan.selection,
         url: None,
     };
-    Summary {
+    let summary = Summary {
         schema: SUMMARY_SCHEMA.to_owned(),
         tool: Tool::this(),
         run: run_facts,
@@ -52,6 +53,10 @@ pub fn summarize(run: &Run) -> Summary {
         gates: Vec::new(),
         quarantined: Vec::new(),
         notices: run.notices.clone(),
+    };
+    match &run.findings {
+        Some(findings) => summary.with_findings(findings.as_ref().clone()),
+        None => summary,
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Ran<'a> {
     pub end: CommandEnd,
     /// What lay at the result's path. For `format: exit-code` there is no such path: [`Found::Nothing`].
     pub result: Found<'a>,
+    /// The sandbox's disk was full when the command had ended, in words.
+    pub full_disk: Option<&'a str>,
     /// Where the result was looked for, as the configuration has it after filling in placeholders.
     pub result_path: &'a str,
     /// The last part of the command's output.
@@ -146,7 +148,7 @@ impl Judgement {
 ///
 /// 1. it was cancelled;
 /// 2. the sandbox or a phase around the command failed: errored;
-/// 3. a valid result says passed, however the command ended: passed;
+/// 3. a valid result says passed, however the command ended: passed; anything else on a full disk: errored;
 /// 4. a valid result says that something broke, or says failed and `infra` matches: errored;
 /// 5. a valid result says failed: failed;
 /// 6. `format: exit-code`, and the command ended by itself or by a foreign signal: by its code;
@@ -162,11 +164,20 @@ pub fn judge(course: &Course<'_>, rules: &Rules) -> Judgement {
             ..Judgement::graded(Outcome::Cancelled)
         },
         Course::Failed(failure) => Judgement::errored(failure.error(), failure.class != ErrorClass::Refused),
-        Course::Ran(ran) => match ran.result {
-            Found::Reading(reading) => judge_reading(ran, reading, rules),
-            Found::Unreadable(why) => judge_without_result(ran, Some(why), rules),
-            Found::Nothing => judge_without_result(ran, None, rules),
-        },
+        Course::Ran(ran) => {
+            let judgement = match ran.result {
+                Found::Reading(reading) => judge_reading(ran, reading, rules),
+                Found::Unreadable(why) => judge_without_result(ran, Some(why), rules),
+                Found::Nothing => judge_without_result(ran, None, rules),
+            };
+            match ran.full_disk {
+                // What a command fails at on a full disk is not the agent's.
+                Some(full) if judgement.outcome != Outcome::Passed => {
+                    Judgement::errored(ran.error(ErrorClass::OutOfDisk, full), true)
+                }
+                _ => judgement,
+            }
+        }
     }
 }
 
@@ -323,6 +334,13 @@ impl std::fmt::Display for CommandEnd {
 
 /// A sentence, and below it the last lines of output that show something.
 pub fn with_last_lines(sentence: &str, output: &str) -> String {
+    let mut lines = last_lines(output, TAIL_LINES);
+    lines.insert(0, sentence.to_owned());
+    lines.join("\n")
+}
+
+/// The last lines of an output that say something, at most `most` of them, each of a bounded length.
+pub fn last_lines(output: &str, most: usize) -> Vec<String> {
     // A progress bar rewrites its line with carriage returns; what stood there last is what a terminal shows.
     let shown = |line: &str| -> String {
         let line = line.trim_end();
@@ -334,11 +352,10 @@ pub fn with_last_lines(sentence: &str, output: &str) -> String {
         .rev()
         .map(shown)
         .filter(|line| !line.trim().is_empty())
-        .take(TAIL_LINES)
+        .take(most)
         .collect();
-    lines.push(sentence.to_owned());
     lines.reverse();
-    lines.join("\n")
+    lines
 }
 
 #[cfg(test)]

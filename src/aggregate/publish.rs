@@ -1,40 +1,56 @@
 //! The document that stands for a pair: its harness's own, but for what the pair's attempts decide together.
 
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde::ser::{SerializeMap as _, Serializer};
-use serde::{Deserialize, Serialize};
-use serde_json::value::{RawValue, to_raw_value};
-
+use super::members::Members;
 use crate::model::{Check, PairId};
 
-/// The members of an object in their order, each value as the text that it was written in.
-struct Members<'a>(Vec<(String, RawMember<'a>)>);
+/// A document that stands for a pair, or for one of its attempts, in a run directory.
+#[derive(Clone, Debug)]
+pub struct Published {
+    /// Which pair.
+    pub pair: PairId,
+    /// Which attempt, where each stands for itself.
+    pub run: Option<u32>,
+    /// Its path in the pair's directory, with `/`.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+}
 
-enum RawMember<'a> {
-    AsWritten(&'a RawValue),
-    Set(Box<RawValue>),
+/// What a document says of its pair.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing {
+    /// Whether the pair passed, or the one attempt that the document is of.
+    pub passed: bool,
+    /// How many attempts gave a result; 1 where it is of one.
+    pub attempts: u32,
+    /// Which attempt it is of, where it is of one alone.
+    pub run: Option<u32>,
 }
 
 /// The document to publish, as JSON text with a final newline.
 ///
 /// Every key of the harness's document stays in its place, every value the bytes that the harness wrote, but for
-/// `passed` and `attempts` (the number of attempts that gave a result), which are set, at the end where they were
-/// missing. Where there is no document, or none that is an object, it is one of ours: experiment, eval, passed,
+/// `passed`, `attempts` (the number of attempts that gave a result) and, where it is of one attempt alone, `run`, which
+/// are set, at the end where they were missing. Where there is no document, or none that is an object, it is one of ours: experiment, eval, passed,
 /// attempts, checks.
 pub fn publish_document(
     document: Option<&str>,
     pair: &PairId,
-    passed: bool,
-    attempts: u32,
+    standing: Standing,
     checks: &[Check],
 ) -> serde_json::Result<String> {
+    let Standing {
+        passed,
+        attempts,
+        run,
+    } = standing;
     // A byte order mark is no part of JSON, but some harnesses write one.
     let document = document.map(|document| document.trim_start_matches('\u{feff}'));
     let members = document.and_then(|document| serde_json::from_str::<Members<'_>>(document).ok());
     let mut members = match members {
         Some(members) => members,
         None => {
-            let mut members = Members(Vec::new());
+            let mut members = Members::default();
             members.set("experiment", &pair.experiment)?;
             members.set("eval", &pair.eval)?;
             members.set("passed", &passed)?;
@@ -45,70 +61,17 @@ pub fn publish_document(
     };
     members.set("passed", &passed)?;
     members.set("attempts", &attempts)?;
+    if let Some(run) = run {
+        members.set("run", &run)?;
+    }
     let mut text = serde_json::to_string_pretty(&members)?;
     text.push('\n');
     Ok(text)
 }
 
-impl Members<'_> {
-    /// Sets a member: where it stands first, without its repetitions, or at the end.
-    fn set(&mut self, key: &str, value: &impl Serialize) -> serde_json::Result<()> {
-        let value = RawMember::Set(to_raw_value(value)?);
-        match self.0.iter().position(|(name, _)| name == key) {
-            Some(at) => {
-                self.0[at].1 = value;
-                let mut position = 0;
-                self.0.retain(|(name, _)| {
-                    position += 1;
-                    name != key || position == at + 1
-                });
-            }
-            None => self.0.push((key.to_owned(), value)),
-        }
-        Ok(())
-    }
-}
-
-impl Serialize for Members<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(Some(self.0.len()))?;
-        for (key, value) in &self.0 {
-            match value {
-                RawMember::AsWritten(value) => map.serialize_entry(key, value)?,
-                RawMember::Set(value) => map.serialize_entry(key, value)?,
-            }
-        }
-        map.end()
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct InOrder;
-
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-                let mut members = Vec::new();
-                while let Some((key, value)) = map.next_entry::<String, &RawValue>()? {
-                    members.push((key, RawMember::AsWritten(value)));
-                }
-                Ok(Members(members))
-            }
-        }
-
-        from.deserialize_map(InOrder)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::publish_document;
+    use super::{Standing, publish_document};
     use crate::model::{Check, PairId};
 
     fn publish(document: Option<&str>) -> String {
@@ -118,7 +81,12 @@ mod tests {
             passed: false,
             notes: None,
         }];
-        publish_document(document, &pair, true, 2, &checks).unwrap()
+        let standing = Standing {
+            passed: true,
+            attempts: 2,
+            run: None,
+        };
+        publish_document(document, &pair, standing, &checks).unwrap()
     }
 
     #[test]

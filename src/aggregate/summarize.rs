@@ -40,6 +40,7 @@ pub fn pair_summary(
         representative: representative(verdict, &grades).map(|position| records[position].index),
         seconds: round_seconds(held_seconds),
         firm: firm(plan.policy, planned, &grades),
+        before: None,
         attempts: records,
     }
 }

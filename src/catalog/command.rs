@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use camino::Utf8Path;
 
-use super::{CatalogError, MOST_BYTES};
+use super::{CatalogError, Leash, MOST_BYTES};
 use crate::config::CommandLine;
 
 /// How much of a failed command's standard error is shown.
@@ -15,7 +15,7 @@ const SHOWN_BYTES: usize = 4096;
 ///
 /// # Errors
 /// It cannot be started, prints more than 64 MiB, or ends with anything but 0.
-pub(super) fn output(line: &CommandLine, root: &Utf8Path) -> Result<Vec<u8>, CatalogError> {
+pub(super) fn output(line: &CommandLine, root: &Utf8Path, leash: &Leash) -> Result<Vec<u8>, CatalogError> {
     let shown = shown(line);
     let failed = |source| CatalogError::Start {
         command: shown.clone(),
@@ -28,6 +28,7 @@ pub(super) fn output(line: &CommandLine, root: &Utf8Path) -> Result<Vec<u8>, Cat
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed)?;
+    leash.hold(&mut child);
 
     // Both streams are read at once, or a command that fills the one would wait for ever.
     let stderr = child.stderr.take();
@@ -40,11 +41,14 @@ pub(super) fn output(line: &CommandLine, root: &Utf8Path) -> Result<Vec<u8>, Cat
     if output.len() as u64 > MOST_BYTES {
         // It may have ended by itself in the meantime, which is as good.
         let _ = child.kill();
+        leash.release();
         let _ = child.wait();
         return Err(CatalogError::TooLarge(format!("the output of `{shown}`")));
     }
+    let status = child.wait();
+    leash.release();
     read.map_err(CatalogError::Read)?;
-    let status = child.wait().map_err(CatalogError::Read)?;
+    let status = status.map_err(CatalogError::Read)?;
     if status.success() {
         return Ok(output);
     }
@@ -72,7 +76,7 @@ pub(super) fn shown(line: &CommandLine) -> String {
     reason = "the suite's own command is where its pairs come from"
 )]
 fn command(line: &CommandLine) -> Command {
-    match line {
+    let mut command = match line {
         CommandLine::Shell(text) => {
             let mut command = Command::new("sh");
             command.args(["-c", text]);
@@ -84,7 +88,11 @@ fn command(line: &CommandLine) -> Command {
             command.args(words);
             command
         }
-    }
+    };
+    // It is ended by its leash, with all that it has started.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    command
 }
 
 /// The stream's last bytes, so that one who writes for ever takes no memory.

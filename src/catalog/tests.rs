@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::entries::{Syntax, read};
-use super::{CatalogError, pairs};
+use super::{CatalogError, Leash, pairs};
 use crate::config::{
     ChangedConfig, CommandLine, Discovery, IdPart, ListedId, OneOrMany, PairFilter, SuiteConfig, SuiteSource,
 };
@@ -69,7 +69,7 @@ fn suite(source: SuiteSource) -> SuiteConfig {
 }
 
 fn listed(dir: &Dir, source: SuiteSource) -> Result<Vec<String>, String> {
-    pairs(&suite(source), dir.root(), &mut "".as_bytes())
+    pairs(&suite(source), dir.root(), &mut "".as_bytes(), &Leash::default())
         .map(|pairs| shown(&pairs))
         .map_err(|error| message(&error))
 }
@@ -113,7 +113,13 @@ fn every_source_of_explicit_pairs_gives_the_same_pairs() {
         YAML,
         "[{experiment: a, eval: x, suite: s}, {eval: y, experiment: b, tags: [t, u]}]",
     ] {
-        let pairs = pairs(&suite(SuiteSource::Stdin), dir.root(), &mut text.as_bytes()).unwrap();
+        let pairs = pairs(
+            &suite(SuiteSource::Stdin),
+            dir.root(),
+            &mut text.as_bytes(),
+            &Leash::default(),
+        )
+        .unwrap();
         assert_eq!(Ok(shown(&pairs)), wanted, "{text}");
     }
     let (origin, text) = ("EVAL_PAIRS".to_owned(), JSON.to_owned());
@@ -439,10 +445,10 @@ fn include_and_exclude_filter_by_experiment_eval_and_label() {
         ..PairFilter::default()
     }];
     let root = Utf8PathBuf::from(".");
-    let kept = pairs(&suite, &root, &mut "".as_bytes()).unwrap();
+    let kept = pairs(&suite, &root, &mut "".as_bytes(), &Leash::default()).unwrap();
     assert_eq!(shown(&kept), ["claude × build-1 suite=bench"]);
     suite.include[0].eval = Some("[".to_owned());
-    let error = pairs(&suite, &root, &mut "".as_bytes()).unwrap_err();
+    let error = pairs(&suite, &root, &mut "".as_bytes(), &Leash::default()).unwrap_err();
     assert!(matches!(
         error,
         CatalogError::Glob {
@@ -455,7 +461,7 @@ fn include_and_exclude_filter_by_experiment_eval_and_label() {
 proptest! {
     #[test]
     fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
-        let _ = pairs(&suite(SuiteSource::Stdin), ".".into(), &mut bytes.as_slice());
+        let _ = pairs(&suite(SuiteSource::Stdin), ".".into(), &mut bytes.as_slice(), &Leash::default());
     }
 
     #[test]

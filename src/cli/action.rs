@@ -9,8 +9,10 @@ mod inputs;
 mod install;
 mod live;
 mod measure;
+mod merge;
 mod narrator;
 mod publish;
+mod rerun;
 mod step;
 mod subject;
 
@@ -44,6 +46,7 @@ fn act(step: &mut Step, context: &Context) -> Result<ExitCode, Failure> {
     step.hide(inputs.token.as_deref());
     match &inputs.command {
         Command::Action => measure::measure(&inputs, &invocation, step, context),
+        Command::Merge => merge::merge(&inputs, &invocation, step, context),
         Command::Install => install::install(step, context),
         Command::Compare => compare::compare(&inputs, step, context),
         Command::Comment => {

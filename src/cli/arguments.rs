@@ -8,7 +8,7 @@ use crate::plan::{Globs, LabelGlobs};
 
 /// Runs the eval suite of an AI agent in parallel sandboxes and says what changed against a baseline.
 #[derive(Debug, Parser)]
-#[command(name = "evalwave", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "evalwave", version, propagate_version = true, max_term_width = 100, after_help = START)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     pub(super) command: Subcommand,
@@ -16,19 +16,22 @@ pub(super) struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Subcommand {
-    /// Show what `run` would do, spending nothing
+    /// Show what `run` would do: pairs, attempts, how many at once and why; nothing is spent
     Plan(PlanArguments),
-    /// Run the suite, decide each pair, compare with the baseline
+    /// Run the suite, decide each pair, compare with a baseline
     #[command(after_help = EXIT_CODES)]
     Run(RunArguments),
-    /// Compare two sets of results that exist already
+    /// Compare two sets of results that are there already; nothing is run
     #[command(after_help = EXIT_CODES)]
     Compare(CompareArguments),
     /// Compare runs of the same thing: how noisy they are, and what each gate would have done
     Calibrate(CalibrateArguments),
-    /// Render a run directory again
+    /// Show a run again from its directory
     Report(ReportArguments),
-    /// Do what a step of a GitHub workflow asks for (what action.yml calls)
+    /// Join the run directories of shards; say what is missing
+    #[command(after_help = EXIT_CODES)]
+    Merge(MergeArguments),
+    /// Do what a step of a GitHub workflow asks for (called by action.yml, not by hand)
     #[command(after_help = EXIT_CODES)]
     Action,
     /// Post or update the comment of a run, in a workflow that follows the run's own
@@ -37,18 +40,38 @@ pub(super) enum Subcommand {
     Cleanup(CleanupArguments),
     /// Make, look at or delete the snapshot that sandboxes of Vercel start from, with `attempt.setup` done
     Snapshot(SnapshotArguments),
+    /// Look at the repository, write a first evalwave.yml and workflow, and show the plan
+    Init(InitArguments),
     /// Print the JSON Schema of a document
     Schema(SchemaArguments),
+    /// Print a script with which a shell completes commands and flags
+    #[command(after_help = COMPLETIONS)]
+    Completions(CompletionsArguments),
+    /// Print a page of the manual
+    #[command(after_help = MAN)]
+    Man(ManArguments),
 }
+
+const START: &str = "\
+Start with `evalwave plan`: it reads evalwave.yml, shows what would run, and spends nothing.
+Each command explains itself: `evalwave run --help`.";
 
 const EXIT_CODES: &str = "\
 Exit codes:
     0  done, and no gate failed
     1  a gate named in `fail-on` failed
     2  wrong usage, or a configuration or input that cannot be read: nothing was run
-    3  incomplete: at least one pair has no result, for reasons that are not the agent's, or not all could be written
+    3  incomplete: a pair has no result, for reasons that are not the agent's, or a file was not written
     4  nothing was measured: the suite is empty, or no attempt gave a result
   130  cancelled";
+
+const COMPLETIONS: &str = "\
+For example, in ~/.bashrc:
+  source <(evalwave completions bash)";
+
+const MAN: &str = "\
+For example:
+  evalwave man run | man -l -";
 
 /// What to run.
 #[derive(Debug, Default, Args)]
@@ -62,19 +85,19 @@ pub(super) struct SelectionArguments {
     /// Take the pairs from JSON text
     #[arg(long, value_name = "JSON")]
     pub(super) pairs_json: Option<String>,
-    /// Only pairs of these experiments (repeatable, comma-separated)
+    /// Only pairs of these experiments, like 'claude-*' (repeatable, comma-separated)
     #[arg(long, value_name = "GLOB")]
     pub(super) experiment: Vec<Globs>,
     /// Only pairs of these evals (repeatable, comma-separated)
     #[arg(long, value_name = "GLOB")]
     pub(super) eval: Vec<Globs>,
-    /// Only pairs with this label (repeatable, comma-separated)
+    /// Only pairs with this label, like provider=anthropic (repeatable, comma-separated)
     #[arg(long, value_name = "NAME=VALUE")]
     pub(super) label: Vec<LabelGlobs>,
     /// Only pairs whose files changed since this commit (see `suite.changed`)
     #[arg(long, value_name = "REF")]
     pub(super) changed_since: Option<String>,
-    /// Only part K of N parts that together cover the selection
+    /// Only part K of N parts that together are the whole selection, like 2/4
     #[arg(long, value_name = "K/N")]
     pub(super) shard: Option<String>,
     /// Attempts of each pair
@@ -86,10 +109,10 @@ pub(super) struct SelectionArguments {
     /// Short for `--strategy parallel` with every attempt at once; `=false` for sequential
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(super) parallel_attempts: Option<String>,
-    /// How many attempts (sequential: pairs) at once
+    /// How many attempts run at once (with `sequential`: pairs)
     #[arg(long, value_name = "N|auto")]
     pub(super) concurrency: Option<String>,
-    /// The agent's time, like 90s or 12m
+    /// How long the agent may take for one attempt, like 90s or 12m
     #[arg(long, value_name = "DURATION")]
     pub(super) timeout: Option<String>,
     /// Where attempts run: local, docker, vercel or command
@@ -114,9 +137,7 @@ pub(super) fn given<T: AsRef<str> + ?Sized>(flag: Option<&T>) -> Option<&T> {
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum TextOrJson {
-    /// For a reader.
     Text,
-    /// One JSON document.
     Json,
 }
 
@@ -142,34 +163,40 @@ pub(super) struct RunArguments {
     /// Where to write the run [default: evalwave-out/<run id>]
     #[arg(short, long, value_name = "DIR")]
     pub(super) output_dir: Option<Utf8PathBuf>,
+    /// Go on with the run that the output directory holds [default: evalwave-out/latest]: what has a result is kept
+    #[arg(long, conflicts_with = "overwrite")]
+    pub(super) resume: bool,
     /// Replace the run that the output directory holds
     #[arg(long)]
     pub(super) overwrite: bool,
     /// What to compare with: a file, a directory, git:REF:PATH, measure, measure:REF, none
     #[arg(long, value_name = "SRC")]
     pub(super) baseline: Option<String>,
-    /// Findings that fail the run, like incomplete,regression,below:80%
+    /// What makes the run fail, like incomplete,regression,below:80%
     #[arg(long, value_name = "LIST")]
     pub(super) fail_on: Option<String>,
-    /// Earlier results, each a run, which flaky pairs are known from (repeatable)
+    /// Earlier runs, from which flaky pairs are known (repeatable)
     #[arg(long, value_name = "SRC", num_args = 1..)]
     pub(super) history: Vec<String>,
-    /// Fresh attempts of each flipped pair, before it is called a regression
+    /// Try each flipped pair so many times more before it is called a flip
     #[arg(long, value_name = "N")]
     pub(super) confirm: Option<String>,
     /// How to print the summary
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: TextOrJson,
+    /// Show no progress, only what goes wrong and the summary
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub(super) quiet: bool,
+    /// Tell when each try starts and how each attempt ends, also below a live view
+    #[arg(short, long)]
+    pub(super) verbose: bool,
 }
 
 /// How a comparison is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ComparisonFormat {
-    /// For a terminal.
     Text,
-    /// For a comment or a file.
     Markdown,
-    /// One JSON document.
     Json,
 }
 
@@ -181,16 +208,16 @@ pub(super) struct CompareArguments {
     /// What to compare, from the same kinds of sources
     #[arg(long, value_name = "SRC", required = true)]
     pub(super) current: Vec<String>,
-    /// Earlier results, each a run, which flaky pairs are known from (repeatable)
+    /// Earlier runs, from which flaky pairs are known (repeatable)
     #[arg(long, value_name = "SRC", num_args = 1..)]
     pub(super) history: Vec<String>,
-    /// Findings that make the command fail, like regression,drop:5pp
+    /// What makes the command fail, like regression,drop:5pp
     #[arg(long, value_name = "LIST")]
     pub(super) fail_on: Option<String>,
     /// How attempts decide a pair where the results do not say: any, all, majority, mean:0.5
     #[arg(long, value_name = "POLICY")]
     pub(super) policy: Option<String>,
-    /// A label for the breakdown
+    /// Show the pass rate by this label too
     #[arg(long, value_name = "LABEL")]
     pub(super) group_by: Option<String>,
     /// How to print the comparison
@@ -209,7 +236,7 @@ pub(super) struct CalibrateArguments {
     /// How attempts decide a pair where the results do not say: any, all, majority, mean:0.5
     #[arg(long, value_name = "POLICY")]
     pub(super) policy: Option<String>,
-    /// A label for the breakdown, which `significant` looks at too
+    /// Show the pass rate by this label too; `significant` looks at it
     #[arg(long, value_name = "LABEL")]
     pub(super) group_by: Option<String>,
     /// How to print the calibration
@@ -217,14 +244,63 @@ pub(super) struct CalibrateArguments {
     pub(super) format: TextOrJson,
 }
 
+/// How a run is rendered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ReportFormat {
+    /// For a terminal.
+    Text,
+    /// For a comment or a file.
+    Markdown,
+    /// For a browser: one file.
+    Html,
+    /// JUnit XML, a test case for each pair.
+    Junit,
+    /// Common Test Report Format, a test for each pair.
+    Ctrf,
+    /// The summary.
+    Json,
+    /// The array of result rows that publishing steps read.
+    Results,
+    /// JSON Lines, a line for each attempt.
+    Jsonl,
+}
+
 #[derive(Debug, Args)]
 pub(super) struct ReportArguments {
     /// The run directory
     #[arg(value_name = "DIR")]
     pub(super) directory: Utf8PathBuf,
-    /// How to render it
+    /// As what to show it
     #[arg(long, value_enum, default_value = "text")]
-    pub(super) format: ComparisonFormat,
+    pub(super) format: ReportFormat,
+    /// With `--format results`: the rows to graft this run's into, `-` for standard input
+    #[arg(long, value_name = "FILE|-")]
+    pub(super) merge: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MergeArguments {
+    /// Run directories of one plan's parts, or directories that hold some; files of `DIR` may lie in `DIR-files`
+    #[arg(value_name = "DIR", required = true)]
+    pub(super) directories: Vec<Utf8PathBuf>,
+    /// Where to write the whole
+    #[arg(short, long, value_name = "DIR")]
+    pub(super) output_dir: Utf8PathBuf,
+    /// The configuration, for gates and baseline [default: evalwave.yml, then .github/evalwave.yml, then none]
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) config: Option<Utf8PathBuf>,
+    /// What to compare with: a file, a directory, git:REF:PATH, none
+    #[arg(long, value_name = "SRC")]
+    pub(super) baseline: Option<String>,
+    /// Findings that make the command fail, like incomplete,regression,below:80%
+    #[arg(long, value_name = "LIST")]
+    pub(super) fail_on: Option<String>,
+    /// Earlier results, each a run, which flaky pairs are known from (repeatable)
+    #[arg(long, value_name = "SRC", num_args = 1..)]
+    pub(super) history: Vec<String>,
+    /// How to print the summary
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: TextOrJson,
 }
 
 #[derive(Debug, Args)]
@@ -239,6 +315,20 @@ pub(super) struct CleanupArguments {
     /// The run directory [default: evalwave-out/latest]
     #[arg(value_name = "DIR")]
     pub(super) directory: Option<Utf8PathBuf>,
+    /// The run's configuration, where its sandboxes are made by commands [default: evalwave.yml, then
+    /// .github/evalwave.yml]
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) config: Option<Utf8PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct InitArguments {
+    /// Take this preset, whatever the repository looks like
+    #[arg(long, value_name = "NAME")]
+    pub(super) preset: Option<String>,
+    /// Run only on pull requests with this label
+    #[arg(long, value_name = "LABEL")]
+    pub(super) label: Option<String>,
 }
 
 /// What is done with a snapshot.
@@ -265,15 +355,27 @@ pub(super) struct SnapshotArguments {
 /// A document with a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Document {
-    /// evalwave.yml.
     Config,
-    /// summary.json.
     Summary,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct SchemaArguments {
-    /// Which document
+    /// Which document: that of evalwave.yml, or of summary.json
     #[arg(value_enum)]
     pub(super) document: Document,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CompletionsArguments {
+    /// Which shell
+    #[arg(value_enum)]
+    pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ManArguments {
+    /// The command to tell of, like run [default: evalwave itself]
+    #[arg(value_name = "COMMAND")]
+    pub(super) command: Option<String>,
 }

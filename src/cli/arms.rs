@@ -2,6 +2,7 @@
 //! against. Decides nothing of what they come to.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -12,13 +13,15 @@ use tokio_util::sync::CancellationToken;
 use super::context::Context;
 use super::job::{self, Means};
 use super::recorder::{Audience, Recording};
+use super::signals::Signals;
 use super::sources::Suite;
 use super::{Failure, engine, tell};
+use crate::catalog::Leash;
 use crate::model::{Concurrency, Run, RunPlan};
 use crate::plan;
-use crate::runner::{self, Job};
+use crate::runner::{self, Earlier, Job};
 use crate::sandbox::Backend;
-use crate::store::RunDir;
+use crate::store::{self, RunDir};
 
 /// Where an arm's files come from and go.
 pub(super) struct Place<'a> {
@@ -28,8 +31,19 @@ pub(super) struct Place<'a> {
     pub(super) root: &'a Utf8Path,
     pub(super) run_id: String,
     pub(super) directory: Utf8PathBuf,
-    /// Whether a run that is there already gives way.
-    pub(super) overwrite: bool,
+    /// What becomes of a run that is there already.
+    pub(super) occupied: Occupied,
+}
+
+/// What becomes of a run that a directory holds already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Occupied {
+    /// It is the user's: nothing is run.
+    Refuse,
+    /// It gives way.
+    Replace,
+    /// It goes on. Below the run's own directory there may be none yet.
+    Resume,
 }
 
 /// What all arms of a run have in common.
@@ -55,7 +69,7 @@ impl Arm {
     pub(super) fn new(common: &Common<'_>, place: Place<'_>, plan: RunPlan) -> Result<Self, Failure> {
         let config = &common.suite.config;
         let workspace = job::workspace(config, place.root, common.leave_out)?;
-        let job = job::job(
+        let mut job = job::job(
             config,
             common.means,
             workspace,
@@ -63,8 +77,27 @@ impl Arm {
             place.run_id,
             common.started_at,
         )?;
-        let backend = engine::backend(&config.sandbox, &job, common.context)?;
-        let directory = RunDir::create(&place.directory, place.overwrite, &job.plan, &config.attempt)?;
+        let resumes = place.occupied == Occupied::Resume
+            && (place.name.is_empty() || store::holds_run(&place.directory));
+        let (backend, directory) = if resumes {
+            let commit = job.commit.as_deref();
+            let (directory, run) = RunDir::resume(&place.directory, &job.plan, commit, &config.attempt)?;
+            job.run_id.clone_from(&run.id);
+            job.started_at = run.started_at;
+            job.earlier = Some(Earlier {
+                run,
+                resumed_at: common.started_at,
+            });
+            (
+                engine::backend(&config.sandbox, &job, &common.suite.root, common.context)?,
+                directory,
+            )
+        } else {
+            let backend = engine::backend(&config.sandbox, &job, &common.suite.root, common.context)?;
+            let replace = place.occupied == Occupied::Replace;
+            let directory = RunDir::create(&place.directory, replace, &job.plan, &config.attempt)?;
+            (backend, directory)
+        };
         let show = common.audience.attend(place.name, &job, directory.path());
         let recording = Arc::new(Recording::new(directory, show));
         Ok(Self {
@@ -123,6 +156,8 @@ pub(super) fn share(head: &mut RunPlan, base: &mut RunPlan, most: Option<usize>)
 pub(super) struct Driver {
     runtime: tokio::runtime::Runtime,
     cancel: CancellationToken,
+    leash: Arc<Leash>,
+    under_way: Arc<AtomicBool>,
 }
 
 impl Driver {
@@ -131,9 +166,38 @@ impl Driver {
             .enable_all()
             .build()
             .context("cannot start the asynchronous runtime")?;
-        let cancel = CancellationToken::new();
-        runtime.spawn(cancel_on_signal(cancel.clone()));
-        Ok(Self { runtime, cancel })
+        let (cancel, leash) = (CancellationToken::new(), Arc::new(Leash::default()));
+        let under_way = Arc::new(AtomicBool::new(false));
+        // Signals are watched from here on, not only when the task has its first turn.
+        let watching = {
+            let _entered = runtime.enter();
+            Signals::watch()
+        };
+        match watching {
+            Ok(signals) => {
+                let (cancel, leash) = (cancel.clone(), Arc::clone(&leash));
+                drop(runtime.spawn(signals.cancel(cancel, leash, Arc::clone(&under_way))));
+            }
+            Err(error) => tell(&format!(
+                "warning: signals cannot be watched, an interrupt will lose what runs: {error}"
+            )),
+        }
+        Ok(Self {
+            runtime,
+            cancel,
+            leash,
+            under_way,
+        })
+    }
+
+    /// From here on there is something to be brought to an end when a signal comes.
+    pub(super) fn set_out(&self) {
+        self.under_way.store(true, Ordering::SeqCst);
+    }
+
+    /// What the suite's own command is held by.
+    pub(super) fn leash(&self) -> &Leash {
+        &self.leash
     }
 
     /// Waits for something; `None` if it is cancelled first.
@@ -182,30 +246,6 @@ impl Driver {
         })
     }
 }
-
-async fn cancel_on_signal(cancel: CancellationToken) {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let (Ok(mut interrupt), Ok(mut terminate)) =
-            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-        else {
-            tell("warning: signals cannot be watched: an interrupt will lose what runs");
-            return;
-        };
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    }
-    #[cfg(not(unix))]
-    if tokio::signal::ctrl_c().await.is_err() {
-        return;
-    }
-    tell("cancelling: nothing more starts, what runs is stopped");
-    cancel.cancel();
-}
-
 #[cfg(test)]
 mod tests {
     use super::share;
@@ -244,6 +284,7 @@ mod tests {
                 selected: 0,
                 of: 0,
             },
+            shard: None,
             sandbox: "local".to_owned(),
             config_hash: String::new(),
         }

@@ -13,7 +13,11 @@ use crate::store::Sandboxes;
 
 /// Cleans up after the run in `named`, or after the newest one. What could not be is exit code 3; another call takes it
 /// up again.
-pub(super) fn cleanup(named: Option<&Utf8Path>, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) fn cleanup(
+    named: Option<&Utf8Path>,
+    config: Option<&Utf8Path>,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
     let directory = match named {
         Some(named) => context.absolute(named),
         None => newest(context)
@@ -23,9 +27,21 @@ pub(super) fn cleanup(named: Option<&Utf8Path>, context: &Context) -> Result<Exi
         return Err(anyhow!("cannot find the run directory `{directory}`").into());
     }
     let driver = Driver::new()?;
+    let all = delete_left(&directory, config, &driver, context);
+    let finished = action::cleanup(&directory, context)?;
+    Ok(if all { finished } else { ExitCode::Incomplete })
+}
+
+/// Deletes the sandboxes that a run has left, and says so; gives whether none is left.
+pub(super) fn delete_left(
+    directory: &Utf8Path,
+    config: Option<&Utf8Path>,
+    driver: &Driver,
+    context: &Context,
+) -> bool {
     let mut all = true;
-    for directory in arms(&directory) {
-        match delete(&directory, &driver, context) {
+    for directory in arms(directory) {
+        match delete(&directory, config, driver, context) {
             Ok(0) => {}
             Ok(1) => tell(&format!("deleted 1 sandbox of `{directory}`")),
             Ok(many) => tell(&format!("deleted {many} sandboxes of `{directory}`")),
@@ -38,8 +54,7 @@ pub(super) fn cleanup(named: Option<&Utf8Path>, context: &Context) -> Result<Exi
             }
         }
     }
-    let finished = action::cleanup(&directory, context)?;
-    Ok(if all { finished } else { ExitCode::Incomplete })
+    all
 }
 
 /// Every directory in which a run of its own may be.
@@ -54,7 +69,12 @@ fn arms(directory: &Utf8Path) -> [Utf8PathBuf; 4] {
 }
 
 /// Gives how many it deleted.
-fn delete(directory: &Utf8Path, driver: &Driver, context: &Context) -> Result<usize, Failure> {
+fn delete(
+    directory: &Utf8Path,
+    config: Option<&Utf8Path>,
+    driver: &Driver,
+    context: &Context,
+) -> Result<usize, Failure> {
     let Some(mut sandboxes) = Sandboxes::open(directory)? else {
         return Ok(0);
     };
@@ -62,7 +82,7 @@ fn delete(directory: &Utf8Path, driver: &Driver, context: &Context) -> Result<us
     if left.is_empty() {
         return Ok(0);
     }
-    let reaper = engine::reaper(sandboxes.whereabouts(), context)?;
+    let reaper = engine::reaper(sandboxes.whereabouts(), sandboxes.run_id(), config, context)?;
     driver.finish(reaper.reap(sandboxes.run_id(), &left))?;
     sandboxes.all_gone()?;
     Ok(left.len())

@@ -1,6 +1,6 @@
 //! From a finished run to its summary and exit code: compared, held to its gates, concluded. Runs nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use anyhow::Context as _;
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use super::sources::read_results;
 use crate::aggregate::{self, Facts};
 use crate::compare::{self, Criteria, Known, Options, Quarantine};
 use crate::config::{CompareConfig, Config, FlakyConfig, HistoryConfig, ReportConfig};
-use crate::model::{Comparison, ExitCode, Policy, ResultSet, Run, Summary};
+use crate::model::{Comparison, ExitCode, PairId, PairResult, Policy, ResultSet, Run, Summary};
 use crate::plan;
 
 /// How results are compared at `now`.
@@ -75,6 +75,11 @@ impl Judging<'_> {
         let current = ResultSet::of_summary("this run", &self.summary);
         let found = compare::assess(self.baseline.as_ref(), &current, &self.criteria());
         let mut summary = self.summary;
+        let baseline = self.baseline.iter().flat_map(|baseline| &baseline.pairs);
+        let baseline: HashMap<&PairId, &PairResult> = baseline.map(|pair| (&pair.id, pair)).collect();
+        for pair in &mut summary.pairs {
+            pair.before = baseline.get(&pair.id()).map(|before| compare::before(before));
+        }
         summary.scheduling = plan::hindsight(&self.run.plan, &summary);
         summary.comparison = found.comparison;
         summary.gates = found.gates;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Context as _;
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::arms::{Arm, Common, Driver, Place, share};
+use super::arms::{Arm, Common, Driver, Occupied, Place, share};
 use super::conclude::Judging;
 use super::{Failure, keep, measure};
 use crate::aggregate;
@@ -95,7 +95,8 @@ impl Wanted<'_> {
             root,
             run_id,
             directory,
-            overwrite: false,
+            // What an earlier session of the run has confirmed may not be what flips now.
+            occupied: Occupied::Replace,
         };
         let fresh = |plan: &RunPlan| RunPlan {
             limits: self.limits.to_vec(),

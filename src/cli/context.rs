@@ -10,6 +10,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 
 use crate::config::settings;
+use crate::report;
 use crate::sandbox::vercel;
 
 /// The process's surroundings.
@@ -29,6 +30,10 @@ pub(super) struct Context {
     pub(super) color: bool,
     /// What the engines of this process share.
     pub(super) shared: Shared,
+    /// Whether standard output is a terminal.
+    stdout_is_terminal: bool,
+    /// Whether standard error is a terminal.
+    stderr_is_terminal: bool,
 }
 
 /// What is one for a whole process, however many runs it makes.
@@ -58,16 +63,52 @@ impl Context {
         let program = std::env::current_exe()
             .and_then(utf8)
             .context("cannot find this program's own file")?;
-        let plain = environment.get("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Ok(Self {
-            color: !plain && std::io::stdout().is_terminal(),
+        let mut context = Self {
+            color: false,
+            stdout_is_terminal: std::io::stdout().is_terminal(),
+            stderr_is_terminal: std::io::stderr().is_terminal(),
             environment,
             inputs: Vec::new(),
             shared: Shared::default(),
             current_dir,
             temp_dir,
             program,
-        })
+        };
+        context.color = context.stdout_is_terminal && !context.no_color();
+        Ok(context)
+    }
+
+    /// Whether no colours are wanted, terminal or not.
+    pub(super) fn no_color(&self) -> bool {
+        self.variable("NO_COLOR").is_some() || self.variable("TERM") == Some("dumb")
+    }
+
+    /// Whether standard error is a terminal on which what was written can be written over, with a person before it.
+    pub(super) fn live_terminal(&self) -> bool {
+        let in_ci = !matches!(self.variable("CI"), None | Some("false" | "0"));
+        self.stderr_is_terminal && !in_ci && self.variable("TERM") != Some("dumb")
+    }
+
+    /// Whether the terminal, if one is written to, is to be given ASCII: its locale has no other signs.
+    pub(super) fn stderr_in_ascii(&self) -> bool {
+        self.stderr_is_terminal && !self.is_utf8()
+    }
+
+    /// A text for standard output, in signs that its terminal has. What is no terminal gets UTF-8.
+    pub(super) fn spelled(&self, text: String) -> String {
+        if self.stdout_is_terminal && !self.is_utf8() {
+            report::ascii(&text)
+        } else {
+            text
+        }
+    }
+
+    /// By the first of the variables that name the character set; Windows has no such thing.
+    fn is_utf8(&self) -> bool {
+        let named = ["LC_ALL", "LC_CTYPE", "LANG"];
+        let locale = named.iter().find_map(|name| self.variable(name)).unwrap_or("C");
+        let locale = locale.to_ascii_lowercase();
+        cfg!(windows) || locale.contains("utf-8") || locale.contains("utf8")
     }
 
     /// The same with the inputs that the environment hands over.

@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::arms::{Arm, Common, Driver, Place};
+use super::arms::{Arm, Common, Driver, Occupied, Place};
 use super::baseline::Baseline;
 use super::conclude::Judging;
 use super::confirm::Wanted;
@@ -28,8 +28,8 @@ pub(super) struct Execution<'a> {
     pub(super) known: Known,
     pub(super) means: &'a Means,
     pub(super) output: &'a Output,
-    /// Whether a run that is there already gives way.
-    pub(super) overwrite: bool,
+    /// What becomes of a run that is there already.
+    pub(super) occupied: Occupied,
     /// Nothing is selected, and that is fine.
     pub(super) skipped: bool,
     /// The page of the workflow run that it is a part of.
@@ -81,10 +81,12 @@ impl Execution<'_> {
             root: &self.suite.root,
             run_id: self.output.run_id.clone(),
             directory: self.output.directory.clone(),
-            overwrite: self.overwrite,
+            occupied: self.occupied,
         };
         let head = Arm::new(&common, place, self.plan)?;
-        let measured = base.map(|base| base.arm(&common, self.output)).transpose()?;
+        let measured = base
+            .map(|base| base.arm(&common, self.output, self.occupied))
+            .transpose()?;
         self.output.point_latest();
         if head.job.plan.concurrency.bounded {
             tell(&format!("notice: {}", bounded(&head.job.plan)));

@@ -86,6 +86,7 @@ pub(super) fn job(
     Ok(Job {
         run_id,
         started_at,
+        earlier: None,
         commit: catalog::commit(&workspace.root),
         redactor: means.redactor.clone(),
         env: means.env.clone(),

@@ -3,7 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::Failure;
-use super::arms::{Arm, Common, Place, share};
+use super::arms::{Arm, Common, Occupied, Place, share};
 use super::context::Context;
 use super::output::Output;
 use super::sources::Suite;
@@ -104,13 +104,18 @@ impl Prepared {
     }
 
     /// Makes its engine and its directory below the run's own.
-    pub(super) fn arm(self, common: &Common<'_>, output: &Output) -> Result<Measured, Failure> {
+    pub(super) fn arm(
+        self,
+        common: &Common<'_>,
+        output: &Output,
+        occupied: Occupied,
+    ) -> Result<Measured, Failure> {
         let place = Place {
             name: "baseline ",
             root: self.base.root(),
             run_id: format!("{}-baseline", output.run_id),
             directory: directory(&output.directory),
-            overwrite: false,
+            occupied,
         };
         let arm = Arm::new(common, place, self.plan)?;
         Ok(Measured { base: self.base, arm })

@@ -3,7 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::context::Context;
-use super::tell;
+use super::{Failure, tell};
 use crate::model::with_causes;
 use crate::store;
 
@@ -57,6 +57,15 @@ impl Output {
                 }
             }
         }
+    }
+
+    /// Where an earlier run was written: where it is said to be, or where the newest is.
+    pub(super) fn of_earlier(named: Option<&Utf8Path>, context: &Context) -> Result<Self, Failure> {
+        let newest = Utf8Path::new(OUTPUT_ROOT).join("latest");
+        let directory = context.absolute(named.unwrap_or(&newest));
+        let run_id = store::run_id(&directory)?;
+        // The newest has the run's own name, and that is where it lies.
+        Ok(Self::of(named, run_id, context))
     }
 
     /// Points at the newest run.

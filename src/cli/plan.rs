@@ -1,6 +1,7 @@
 //! `evalwave plan`.
 
 use super::arguments::{PlanArguments, TextOrJson, given};
+use super::arms::Driver;
 use super::baseline::Baseline;
 use super::context::{self, Context};
 use super::past::Past;
@@ -14,7 +15,8 @@ pub(super) fn plan(arguments: &PlanArguments, context: &Context) -> Result<ExitC
     let mut more = vec![(settings::BASELINE, arguments.baseline.as_deref())];
     let history = arguments.history.iter();
     more.extend(history.map(|source| (settings::HISTORY, Some(source.as_str()))));
-    let suite = Suite::read(&arguments.selection, &more, context)?;
+    let driver = Driver::new()?;
+    let suite = Suite::read(&arguments.selection, &more, &driver, context)?;
     let config = &suite.config;
     engine::check(&config.sandbox, context)?;
     let policy = Some(config.policy);
@@ -25,7 +27,7 @@ pub(super) fn plan(arguments: &PlanArguments, context: &Context) -> Result<ExitC
     let plan = suite.plan(&arguments.selection, &past)?;
     let document = planning::document(&plan, config);
     print(&match arguments.format {
-        TextOrJson::Text => report::plan::text(&document),
+        TextOrJson::Text => context.spelled(report::plan::text(&document)),
         TextOrJson::Json => json(&document)?,
     })?;
     Ok(

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::model::{AttemptId, Event, with_causes};
+use crate::model::{AttemptDetails, AttemptId, AttemptRecord, Event, with_causes};
 use crate::runner::{Job, RecordError, Recorder};
 use crate::store::{RunDir, StoreError};
 
@@ -51,9 +51,14 @@ fn record_error(error: StoreError) -> RecordError {
 
 #[async_trait]
 impl Recorder for Recording {
-    async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, RecordError> {
+    async fn open_try(
+        &self,
+        attempt: &AttemptId,
+        try_number: u32,
+        earlier: Option<&(AttemptRecord, AttemptDetails)>,
+    ) -> Result<Utf8PathBuf, RecordError> {
         self.directory
-            .open_try(attempt, try_number)
+            .open_try(attempt, try_number, earlier)
             .await
             .map_err(record_error)
     }

@@ -1,29 +1,89 @@
 //! `evalwave report`.
 
-use super::arguments::{ComparisonFormat, ReportArguments};
+use std::io::Read as _;
+
+use anyhow::Context as _;
+
+use super::arguments::{ReportArguments, ReportFormat, given};
 use super::context::Context;
 use super::{Failure, json, print, tell};
 use crate::aggregate;
 use crate::model::{ExitCode, Summary};
 use crate::report;
-use crate::store::{self, Stored};
+use crate::store::{self, Replayed, Stored};
+
+/// Said of a run that has no summary.
+const DIED: &str = "this run has not ended, or died before its end: this is what its journal holds";
 
 pub(super) fn report(arguments: &ReportArguments, context: &Context) -> Result<ExitCode, Failure> {
+    let merge = given(arguments.merge.as_deref());
+    if merge.is_some() && arguments.format != ReportFormat::Results {
+        return Err(anyhow::anyhow!(
+            "`--merge` is for `--format results`\nleave it out, or name that format"
+        )
+        .into());
+    }
     let summary = read(&arguments.directory, context)?;
     print(&match arguments.format {
-        ComparisonFormat::Text => report::text(&summary, context.color),
-        ComparisonFormat::Markdown => report::markdown(&summary, usize::MAX),
-        ComparisonFormat::Json => json(&summary)?,
+        ReportFormat::Text => context.spelled(report::text(&summary, context.color)),
+        ReportFormat::Markdown => report::markdown(&summary, usize::MAX),
+        ReportFormat::Html => report::html(&summary)?,
+        ReportFormat::Junit => report::junit(&summary),
+        ReportFormat::Ctrf => report::ctrf(&summary)?,
+        ReportFormat::Json => json(&summary)?,
+        ReportFormat::Results => results(arguments, &summary, merge, context)?,
+        ReportFormat::Jsonl => report::jsonl(&summary)?,
     })?;
     Ok(ExitCode::Success)
+}
+
+/// What a reader should know of a run that its journal alone tells of.
+pub(super) fn unfinished(replayed: &Replayed) -> Vec<String> {
+    let mut notices = Vec::new();
+    if replayed.run.findings.is_none() {
+        notices.push(DIED.to_owned());
+    }
+    if let Some(first) = replayed.broken.first() {
+        let lines = match replayed.broken.len() {
+            1 => "1 line".to_owned(),
+            many => format!("{many} lines"),
+        };
+        notices.push(format!(
+            "{lines} of its journal cannot be read, the first is line {first}: what was told there is missing"
+        ));
+    }
+    notices
+}
+
+fn results(
+    arguments: &ReportArguments,
+    summary: &Summary,
+    merge: Option<&str>,
+    context: &Context,
+) -> Result<String, Failure> {
+    let published = store::published(&context.absolute(&arguments.directory), summary)?;
+    let existing = match merge {
+        Some("-") => {
+            let mut text = String::new();
+            let read = std::io::stdin().read_to_string(&mut text);
+            read.context("cannot read the rows to merge into from standard input")?;
+            Some(text)
+        }
+        Some(file) => Some(fs_err::read_to_string(context.absolute(file.into()))?),
+        None => None,
+    };
+    let rendered = report::results::render(summary, &published, existing.as_deref());
+    Ok(rendered.with_context(|| format!("cannot merge into `{}`", merge.unwrap_or_default()))?)
 }
 
 fn read(directory: &camino::Utf8Path, context: &Context) -> Result<Summary, Failure> {
     Ok(match store::load(&context.absolute(directory))? {
         Stored::Summary(summary) => *summary,
-        Stored::Unfinished(run) => {
-            tell("notice: this run has not ended, or died: what its journal holds is shown");
-            aggregate::summarize(&run)
+        Stored::Journal(replayed) => {
+            for notice in unfinished(&replayed) {
+                tell(&format!("notice: {notice}"));
+            }
+            aggregate::summarize(&replayed.run)
         }
     })
 }

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use camino::Utf8Path;
-
 use super::arguments::{RunArguments, TextOrJson, given};
-use super::arms::Driver;
+use super::arms::{Driver, Occupied};
 use super::baseline::Baseline;
 use super::context::{self, Context};
 use super::execution::{Execution, LOST};
@@ -13,15 +11,23 @@ use super::job::Means;
 use super::output::Output;
 use super::past::Past;
 use super::progress::Progress;
-use super::recorder::{Audience, Show};
 use super::sources::Suite;
-use super::{Failure, conclude, engine, json, print, tell};
+use super::{Failure, cleanup, conclude, engine, json, print, tell};
 use crate::config::settings;
 use crate::model::{ExitCode, with_causes};
 use crate::report;
-use crate::runner::Job;
 
 pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCode, Failure> {
+    // First of all: from here on a signal is an order, also before anything runs.
+    let driver = Driver::new()?;
+    match run_on(&driver, arguments, context) {
+        // What was cut off has failed for no reason of its own.
+        Err(_) if driver.is_cancelled() => Ok(ExitCode::Cancelled),
+        done => done,
+    }
+}
+
+fn run_on(driver: &Driver, arguments: &RunArguments, context: &Context) -> Result<ExitCode, Failure> {
     let mut more = vec![
         (settings::BASELINE, arguments.baseline.as_deref()),
         (settings::FAIL_ON, arguments.fail_on.as_deref()),
@@ -33,7 +39,7 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
             .iter()
             .map(|source| (settings::HISTORY, Some(source.as_str()))),
     );
-    let suite = Suite::read(&arguments.selection, &more, context)?;
+    let suite = Suite::read(&arguments.selection, &more, driver, context)?;
     engine::check(&suite.config.sandbox, context)?;
     let started_at = context::now();
     let config = &suite.config;
@@ -48,12 +54,25 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
     let baseline = Baseline::read(&suite, named, context)?;
     let past = Past::of(&suite, named, &baseline, &known, context);
     let plan = suite.plan(&arguments.selection, &past)?;
-    let output = Output::of(
-        given(arguments.output_dir.as_deref()),
-        context::new_run_id(started_at),
-        context,
-    );
+    let named = given(arguments.output_dir.as_deref());
+    let (occupied, output) = if arguments.resume {
+        let output = Output::of_earlier(named, context)?;
+        // What was under way when it died is of no use to anybody.
+        let config = arguments.selection.config.as_deref();
+        cleanup::delete_left(&output.directory, config, driver, context);
+        (Occupied::Resume, output)
+    } else {
+        let occupied = match arguments.overwrite {
+            true => Occupied::Replace,
+            false => Occupied::Refuse,
+        };
+        (
+            occupied,
+            Output::of(named, context::new_run_id(started_at), context),
+        )
+    };
     let means = Means::gather(config, &[], context)?;
+    let progress = Progress::new(arguments.quiet, arguments.verbose, context);
     let execution = Execution {
         skipped: arguments.selection.is_skipped(&plan),
         suite: &suite,
@@ -62,32 +81,29 @@ pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCod
         known,
         means: &means,
         output: &output,
-        overwrite: arguments.overwrite,
+        occupied,
         url: None,
         started_at,
-        audience: &Terminal,
+        audience: &progress,
         context,
     };
-    let done = execution.run(&Driver::new()?, Vec::new())?;
+    driver.set_out();
+    let showing = driver.start(Arc::clone(&progress).go_on());
+    let done = execution.run(driver, Vec::new());
+    showing.abort();
+    let done = done?;
     let printed = print(&match arguments.format {
-        TextOrJson::Text => report::text(&done.summary, context.color),
+        TextOrJson::Text => context.spelled(report::text(&done.summary, context.color)),
         TextOrJson::Json => json(&done.summary)?,
     });
     if let Err(failure) = &printed {
         tell(&format!("warning: {}", with_causes(failure.error.as_ref())));
     }
-    tell(&format!("results in {}", output.shown));
+    if !arguments.quiet {
+        tell(&format!("results in {}", output.shown));
+    }
     if done.lost {
         tell(&format!("error: {LOST}"));
     }
     Ok(done.exit(printed.is_err()))
-}
-
-/// Shows a line for each attempt.
-struct Terminal;
-
-impl Audience for Terminal {
-    fn attend(&self, name: &'static str, job: &Job, _directory: &Utf8Path) -> Arc<dyn Show> {
-        Arc::new(Progress::new(name, job.plan.attempts()))
-    }
 }

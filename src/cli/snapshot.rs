@@ -26,7 +26,8 @@ pub(super) fn snapshot(arguments: &SnapshotArguments, context: &Context) -> Resu
         config: arguments.config.clone(),
         ..SelectionArguments::default()
     };
-    let suite = Suite::read(&selection, &[], context)?;
+    let driver = Driver::new()?;
+    let suite = Suite::read(&selection, &[], &driver, context)?;
     let config = &suite.config;
     let SandboxConfig::Vercel(of_vercel) = &config.sandbox else {
         return Err(anyhow!(
@@ -48,7 +49,6 @@ pub(super) fn snapshot(arguments: &SnapshotArguments, context: &Context) -> Resu
     let job = job::job(config, &means, workspace, plan, context::new_run_id(now), now)?;
     let backend = vercel::backend(of_vercel, &job, context)?;
     let setup = runner::setup(&job);
-    let driver = Driver::new()?;
     let done = match arguments.action {
         SnapshotAction::Build => driver.wait(build(&backend, &setup, &job)),
         SnapshotAction::Check => driver.wait(check(&backend, &setup)),

@@ -4,10 +4,11 @@ use anyhow::{Context as _, anyhow};
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::arguments::{SelectionArguments, given};
+use super::arms::Driver;
 use super::context::Context;
 use super::past::Past;
 use super::{Failure, engine, tell};
-use crate::catalog;
+use crate::catalog::{self, Leash};
 use crate::compare;
 use crate::config::settings::{self, Given, Setting};
 use crate::config::{self, Config, Discovery, Source, SuiteConfig, SuiteSource, WantedConcurrency};
@@ -18,12 +19,17 @@ use crate::results;
 /// Where a configuration is looked for.
 const CONFIG_FILES: [&str; 2] = ["evalwave.yml", ".github/evalwave.yml"];
 
+/// A configuration that leaves everything as by default.
+const DEFAULTS: &[u8] = b"version: 1\nsuite: { pairs: [] }\nattempt: { command: 'true' }\n";
+
 /// A configuration with its root and its pairs.
 pub(super) struct Suite {
     pub(super) config: Config,
     /// Where its paths start.
     pub(super) root: Utf8PathBuf,
     pub(super) pairs: Vec<Pair>,
+    /// Most sandboxes that the engine can run at once, and why.
+    capacity: Option<(usize, String)>,
 }
 
 impl Suite {
@@ -31,27 +37,56 @@ impl Suite {
     pub(super) fn read(
         selection: &SelectionArguments,
         more: &[(Setting, Option<&str>)],
+        driver: &Driver,
         context: &Context,
     ) -> Result<Self, Failure> {
         let given = settings_given(selection, more, context);
-        let (path, name) = find_config(selection.config.as_deref(), context)?;
-        let bytes = fs_err::read(&path).context("cannot read the configuration")?;
-        let config = config::load(
-            Some(&Source {
-                name: name.as_str(),
-                bytes: &bytes,
-            }),
-            &given,
-        )?;
-        let root = root_of(&path);
-        let pairs = catalog::pairs(&config.suite, &root, &mut std::io::stdin())?;
+        let (config, root, _) = read_config(selection.config.as_deref(), &given, context)?;
+        let pairs = catalog::pairs(&config.suite, &root, &mut std::io::stdin(), driver.leash())?;
         if pairs.is_empty() {
             tell(&format!(
                 "warning: the suite has no pairs: {}",
                 where_to_look(&config.suite)
             ));
         }
-        Ok(Self { config, root, pairs })
+        let running = engine::capacity(&config.sandbox, context).and_then(|capacity| capacity.running);
+        Ok(Self {
+            capacity: running.map(|limit| (limit.value, limit.reason)),
+            config,
+            root,
+            pairs,
+        })
+    }
+
+    /// Reads the configuration alone, for results that are there already. Without one everything is as by default.
+    pub(super) fn without_pairs(
+        selection: &SelectionArguments,
+        more: &[(Setting, Option<&str>)],
+        context: &Context,
+    ) -> Result<Self, Failure> {
+        let given_settings = settings_given(selection, more, context);
+        let named = given(selection.config.as_deref());
+        let is_there = CONFIG_FILES
+            .iter()
+            .any(|name| context.absolute(Utf8Path::new(name)).is_file());
+        let (config, root) = if named.is_some() || is_there {
+            let (config, root, _) = read_config(named, &given_settings, context)?;
+            (config, root)
+        } else {
+            let defaults = Source {
+                name: "the defaults",
+                bytes: DEFAULTS,
+            };
+            let config = config::load(Some(&defaults), &given_settings)?;
+            (config, context.current_dir.clone())
+        };
+        Ok(Self {
+            config,
+            root,
+            pairs: Vec::new(),
+            // Nothing is going to run.
+            capacity: None,
+        })
     }
 
     /// Plans what was selected.
@@ -77,7 +112,7 @@ impl Suite {
             config: &self.config,
             pairs: &self.pairs,
             select: &select,
-            capacity: self.capacity(),
+            capacity: self.capacity.clone(),
             experience: &past.experience,
             is_pinned: past.is_pinned,
         };
@@ -86,12 +121,13 @@ impl Suite {
 
     /// The pairs of the suite as it stands in another revision; those that are given otherwise are the same there.
     pub(super) fn pairs_of(&self, root: &Utf8Path) -> Result<Vec<Pair>, Failure> {
+        let unheld = Leash::default();
         Ok(match &self.config.suite.source {
             SuiteSource::Discover { .. } => {
-                catalog::pairs(&self.config.suite, root, &mut std::io::empty()).unwrap_or_default()
+                catalog::pairs(&self.config.suite, root, &mut std::io::empty(), &unheld).unwrap_or_default()
             }
             SuiteSource::File(path) if path.is_relative() && root.join(path).is_file() => {
-                catalog::pairs(&self.config.suite, root, &mut std::io::empty())?
+                catalog::pairs(&self.config.suite, root, &mut std::io::empty(), &unheld)?
             }
             SuiteSource::File(path) if path.is_relative() => Vec::new(),
             _ => self.pairs.clone(),
@@ -104,16 +140,11 @@ impl Suite {
             WantedConcurrency::Fixed(number) => Some(number),
             WantedConcurrency::Auto => None,
         };
-        let capacity = self.capacity().map(|(most, _)| most);
+        let capacity = self.capacity.as_ref().map(|(most, _)| *most);
         [asked, self.config.max_concurrency, capacity]
             .into_iter()
             .flatten()
             .min()
-    }
-
-    fn capacity(&self) -> Option<(usize, String)> {
-        let limit = engine::capacity(&self.config.sandbox)?.running;
-        limit.map(|limit| (limit.value, limit.reason))
     }
 }
 
@@ -183,6 +214,32 @@ fn settings_given(
         (name.clone(), value)
     });
     Given::new(flags, inputs, context.environment.clone())
+}
+
+/// The configuration that is named, by the action's input or else by itself, with its root and its name.
+pub(super) fn configuration(
+    named: Option<&Utf8Path>,
+    context: &Context,
+) -> Result<(Config, Utf8PathBuf, Utf8PathBuf), Failure> {
+    let context = context.with_inputs();
+    let given = Given::new([], context.inputs.clone(), context.environment.clone());
+    let input = given.text(&settings::CONFIG)?.map(Utf8Path::new);
+    read_config(named.or(input), &given, &context)
+}
+
+/// The configuration, where its paths start, and its name.
+fn read_config(
+    named: Option<&Utf8Path>,
+    given: &Given,
+    context: &Context,
+) -> Result<(Config, Utf8PathBuf, Utf8PathBuf), Failure> {
+    let (path, name) = find_config(named, context)?;
+    let bytes = fs_err::read(&path).context("cannot read the configuration")?;
+    let source = Source {
+        name: name.as_str(),
+        bytes: &bytes,
+    };
+    Ok((config::load(Some(&source), given)?, root_of(&path), name))
 }
 
 /// The configuration's path, and its name as the user knows it.

@@ -4,7 +4,7 @@ use super::Known;
 use super::evidence::{self, Compared};
 use super::history::Ledger;
 use crate::model::comparison::{FewerPasses, Flip, Flips};
-use crate::model::{Outcome, PairResult, Verdict};
+use crate::model::{Before, Outcome, PairResult, Verdict};
 
 /// Flips each way, those not known to be flaky first.
 pub(super) fn flips(compared: &[Compared<'_>], known: &Known, ledger: &Ledger) -> Flips {
@@ -41,6 +41,23 @@ pub(super) fn fewer_passes(compared: &[Compared<'_>]) -> Vec<FewerPasses> {
         now: standing(pair.current),
     };
     compared.iter().filter(fell).map(row).collect()
+}
+
+/// What a run has of a pair, as another run compared with it tells it.
+pub fn before(pair: &PairResult) -> Before {
+    let samples = pair.samples.as_deref().unwrap_or_default();
+    let graded = samples.iter().filter(|sample| sample.outcome.is_graded());
+    let seconds: Vec<f64> = graded.filter_map(|sample| sample.command_seconds).collect();
+    Before {
+        verdict: pair.verdict,
+        result: standing(pair),
+        seconds: (!seconds.is_empty())
+            .then(|| milliseconds(seconds.iter().sum::<f64>() / seconds.len() as f64)),
+    }
+}
+
+fn milliseconds(seconds: f64) -> f64 {
+    (seconds * 1000.0).round() / 1000.0
 }
 
 fn flip(pair: &Compared<'_>, known: &Known, ledger: &Ledger) -> Flip {

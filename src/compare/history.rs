@@ -2,16 +2,28 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+
 use super::evidence::{Compared, differing};
-use crate::model::comparison::History;
+use crate::model::comparison::{EarlierRun, History};
 use crate::model::{PairId, ResultSet, Verdict};
 
 /// The firm verdicts of each pair in earlier runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ledger {
-    runs: usize,
+    runs: Vec<Earlier>,
     pairs: BTreeMap<PairId, Record>,
     warnings: Vec<String>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq)]
+struct Earlier {
+    source: String,
+    commit: Option<String>,
+    started_at: Option<Timestamp>,
+    /// Whether a pair with a firm verdict passed.
+    passed: BTreeMap<PairId, bool>,
 }
 
 /// How often earlier runs decided a pair each way.
@@ -38,15 +50,22 @@ impl Ledger {
                     .push(format!("history: `{}` is left out: {why}", earlier.source));
                 continue;
             }
-            ledger.runs += 1;
+            let mut passed = BTreeMap::new();
             for pair in earlier.pairs.iter().filter(|pair| pair.firm) {
-                let add = |record: &mut Record| match pair.verdict {
+                let record = ledger.pairs.entry(pair.id.clone()).or_default();
+                match pair.verdict {
                     Verdict::Pass => record.passed += 1,
                     Verdict::Fail => record.failed += 1,
-                    Verdict::Error | Verdict::NotRun => {}
-                };
-                add(ledger.pairs.entry(pair.id.clone()).or_default());
+                    Verdict::Error | Verdict::NotRun => continue,
+                }
+                passed.insert(pair.id.clone(), pair.verdict == Verdict::Pass);
             }
+            ledger.runs.push(Earlier {
+                source: earlier.source.clone(),
+                commit: earlier.commit.clone(),
+                started_at: earlier.started_at,
+                passed,
+            });
         }
         ledger
     }
@@ -76,7 +95,7 @@ impl Ledger {
     /// unbiased whatever the baseline was lucky with. Pairs without an earlier verdict add nothing, and the number of
     /// those that have one is told beside it.
     pub(super) fn summary(&self, compared: &[Compared<'_>]) -> Option<History> {
-        if self.runs == 0 {
+        if self.runs.is_empty() {
             return None;
         }
         let (mut pairs, mut flaky, mut down, mut up) = (0, 0, 0.0, 0.0);
@@ -96,12 +115,38 @@ impl Ledger {
         }
         let known = |expected: f64| (pairs > 0).then(|| (expected * 100.0).round() / 100.0);
         Some(History {
-            runs: self.runs,
+            runs: self.runs.len(),
             pairs,
             flaky,
             expected_pass_to_fail: known(down),
             expected_fail_to_pass: known(up),
+            each: self.runs.iter().map(|earlier| earlier.of(compared)).collect(),
         })
+    }
+}
+
+impl Earlier {
+    /// What the run says of the compared pairs.
+    fn of(&self, compared: &[Compared<'_>]) -> EarlierRun {
+        let mut of = EarlierRun {
+            source: self.source.clone(),
+            commit: self.commit.clone(),
+            started_at: self.started_at,
+            pairs: 0,
+            passed: 0,
+            pass_to_fail: 0,
+            fail_to_pass: 0,
+        };
+        for pair in compared {
+            let Some(&passed) = self.passed.get(pair.id()) else {
+                continue;
+            };
+            of.pairs += 1;
+            of.passed += usize::from(passed);
+            of.pass_to_fail += usize::from(pair.passed_before() && !passed);
+            of.fail_to_pass += usize::from(!pair.passed_before() && passed);
+        }
+        of
     }
 }
 
@@ -186,6 +231,19 @@ mod tests {
         // a failed in 1 of 3, b in 3 of 3; d passed in 1 of 3, e in 1 of 2.
         assert_eq!(summary.expected_pass_to_fail, Some(1.33));
         assert_eq!(summary.expected_fail_to_pass, Some(0.83));
+        let each = summary.each.iter().map(|run| {
+            (
+                run.source.as_str(),
+                run.pairs,
+                run.passed,
+                run.pass_to_fail,
+                run.fail_to_pass,
+            )
+        });
+        assert_eq!(
+            each.collect::<Vec<_>>(),
+            [("one", 4, 2, 1, 0), ("two", 5, 2, 2, 1), ("three", 5, 3, 1, 1)]
+        );
         // What they show one by one.
         let shown: usize = history
             .iter()

@@ -57,7 +57,7 @@ pub struct UploadConfig {
 }
 
 /// `attempt.format`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Format {
     /// Told by the result's content.
     Auto,
@@ -65,6 +65,42 @@ pub enum Format {
     Evals,
     /// The command's exit code.
     ExitCode,
+    /// JUnit XML.
+    Junit,
+    /// A run's `result.json` of @vercel/agent-eval.
+    AgentEval,
+    /// A log of inspect_ai, as JSON or as an archive of JSON.
+    Inspect,
+    /// A trial's `result.json` of harbor.
+    Harbor,
+    /// promptfoo's JSON output.
+    Promptfoo,
+    /// JSON Lines, a row an attempt.
+    Jsonl(Grade),
+    /// Any JSON.
+    Json(Grade),
+}
+
+/// `attempt.json`: where a document of any JSON has its grade. At least one of the pointers is there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grade {
+    /// JSON pointer to true or false, which decides where it is there.
+    pub passed: Option<String>,
+    /// JSON pointer to a number.
+    pub score: Option<String>,
+    /// The least score that passes.
+    pub threshold: f64,
+}
+
+impl Grade {
+    /// Where a row of JSON Lines has its grade, unless it is said to be elsewhere.
+    pub fn of_rows() -> Self {
+        Self {
+            passed: Some("/passed".to_owned()),
+            score: Some("/score".to_owned()),
+            threshold: 1.0,
+        }
+    }
 }
 
 /// `attempt.exit`.

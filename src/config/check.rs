@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::file::File;
-use super::file::attempt::{Attempt, Published, ResultFormat};
+use super::file::attempt::{Attempt, Json, Published, ResultFormat};
 use super::file::suite::{Files, IdFrom, InlinePair, Pairs, Source, Suite};
 use super::problem::{KeyPath, Problem};
 use super::value::{GateText, Id, read};
@@ -270,6 +270,7 @@ fn check_attempt(attempt: &Attempt) -> Result<(), Problem> {
             ));
         }
     }
+    check_json(attempt)?;
     if let Some(publish) = &attempt.publish
         && let (Some(Published::All), Some(file)) = (publish.what, &publish.file)
         && !file.0.placeholders().any(|name| name == "attempt")
@@ -283,6 +284,23 @@ fn check_attempt(attempt: &Attempt) -> Result<(), Problem> {
         ));
     }
     check_variables(attempt)
+}
+
+/// A grade has a place, and places are only for documents that do not say themselves where it is.
+fn check_json(attempt: &Attempt) -> Result<(), Problem> {
+    let path = KeyPath::of("attempt").key("json");
+    let pointed = |json: &Json| json.passed.is_some() || json.score.is_some();
+    match (attempt.format, &attempt.json) {
+        (Some(ResultFormat::Json), json) if !json.as_ref().is_some_and(pointed) => Err(Problem::missing(
+            path,
+            "`passed` or `score`, a JSON pointer to the grade, such as `{ passed: /summary/ok }`",
+        )),
+        (Some(ResultFormat::Json | ResultFormat::Jsonl), _) | (_, None) => Ok(()),
+        (_, Some(_)) => Err(Problem::new(
+            path,
+            "expected `format: json` or `format: jsonl` with it: other formats say themselves where their grade is",
+        )),
+    }
 }
 
 /// A variable has one source.

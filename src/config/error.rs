@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::Source;
-use super::problem::{KeyPath, Problem, Segment, Spot};
+use super::problem::{KeyPath, Problem};
 use super::settings::Level;
 use super::yaml::{self, Position, Unreadable};
 
@@ -24,14 +24,6 @@ pub enum ConfigError {
         text: String,
         /// What to do, where that is known.
         help: Option<String>,
-    },
-    /// Something in it is right, but evalwave cannot do it yet.
-    #[error("{what} is not built in yet{}", in_brackets(.place))]
-    NotBuiltIn {
-        /// The key and its value, as they are written there.
-        what: String,
-        /// Where, if it is in a file.
-        place: Option<Place>,
     },
 }
 
@@ -72,17 +64,6 @@ impl fmt::Display for Place {
 
 fn second_line(help: &Option<String>) -> String {
     help.as_ref().map_or_else(String::new, |help| format!("\n{help}"))
-}
-
-fn in_brackets(place: &Option<Place>) -> String {
-    match place {
-        Some(Place::File {
-            name,
-            position: Some(Position { line, .. }),
-        }) => format!(" ({name}:{line})"),
-        Some(place) => format!(" ({place})"),
-        None => String::new(),
-    }
 }
 
 /// A configuration file: its text, and the name that messages call it by.
@@ -129,24 +110,6 @@ impl<'a> Origin<'a> {
     /// A text that is not a configuration at all.
     pub(super) fn unreadable(self, unreadable: &Unreadable) -> ConfigError {
         wrong(self.name, unreadable.position, &unreadable.problem)
-    }
-
-    /// A key that cannot be acted on yet. Its value is quoted where it is short enough to be a word.
-    pub(super) fn not_built_in(self, path: &KeyPath, value: Option<&str>) -> ConfigError {
-        let list_item = matches!(path.0.last(), Some(Segment::Index(_)));
-        let spot = if list_item { Spot::Value } else { Spot::Key };
-        let what = match value {
-            Some(value) => format!("`{path}: {value}`"),
-            None => format!("`{path}`"),
-        };
-        let place = Place::File {
-            name: self.name.to_owned(),
-            position: yaml::locate(self.text, path, spot),
-        };
-        ConfigError::NotBuiltIn {
-            what,
-            place: Some(place),
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! `resolve`.
 
 pub(super) mod attempt;
+mod engine;
 pub(super) mod sandbox;
 pub(super) mod shape;
 pub(super) mod suite;

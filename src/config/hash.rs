@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::template::CommandTemplate;
-use super::{Config, Format};
+use super::{Config, Format, Grade};
 use crate::model::{OnTimeout, Produces};
 
 /// Which keys and which spelling of them are hashed. Another number makes every hash another one.
@@ -24,11 +24,7 @@ pub(super) fn hash(config: &Config) -> String {
             Produces::Attempt => "attempt",
             Produces::Pair => "pair",
         },
-        "format": match attempt.format {
-            Format::Auto => "auto",
-            Format::Evals => "evals",
-            Format::ExitCode => "exit-code",
-        },
+        "format": format(&attempt.format),
         "result": attempt.result.as_ref().map(|result| result.source()),
         "exit": [&attempt.exit.pass, &attempt.exit.fail],
         "infra": [
@@ -45,6 +41,22 @@ pub(super) fn hash(config: &Config) -> String {
     });
     let digest = Sha256::digest(form.to_string());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn format(format: &Format) -> Value {
+    let grade = |name: &str, grade: &Grade| json!([name, grade.passed, grade.score, grade.threshold]);
+    match format {
+        Format::Auto => json!("auto"),
+        Format::Evals => json!("evals"),
+        Format::ExitCode => json!("exit-code"),
+        Format::Junit => json!("junit"),
+        Format::AgentEval => json!("agent-eval"),
+        Format::Inspect => json!("inspect"),
+        Format::Harbor => json!("harbor"),
+        Format::Promptfoo => json!("promptfoo"),
+        Format::Jsonl(at) => grade("jsonl", at),
+        Format::Json(at) => grade("json", at),
+    }
 }
 
 fn command(command: &CommandTemplate) -> Value {

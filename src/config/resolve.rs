@@ -6,7 +6,6 @@ mod attempt;
 mod sandbox;
 mod spending;
 mod suite;
-mod unbuilt;
 
 use super::check::{check_gates, check_history, check_sources};
 use super::error::{ConfigError, Origin};
@@ -50,7 +49,6 @@ pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<C
         });
     }
 
-    unbuilt::refuse(&unbuilt::Asked { file: &file, origin })?;
     Ok(Config {
         suite,
         attempt,

@@ -23,8 +23,8 @@ pub(super) use path::{
     EvalGlob, ExperimentGlob, FileGlob, IdGlob, PathTemplate, RelativePath, ResultPath, SourcePath,
 };
 pub(super) use word::{
-    ArgumentText, EnvName, Id, LabelName, LabelText, Pattern, ShellText, SourceText, SuiteName, Text,
-    ValueText,
+    ArgumentText, EnvName, Id, LabelName, LabelText, Pattern, Pointer, ShellText, SourceText, SuiteName,
+    Text, ValueText,
 };
 
 /// A type that is written as one word or line of text.

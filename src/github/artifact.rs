@@ -1,5 +1,6 @@
-//! Artifacts of workflow runs: which there are, and one file out of one of them. Does not know what is in the file.
+//! Artifacts of workflow runs: which there are, and files out of one of them. Does not know what is in them.
 
+use camino::{Utf8Component, Utf8PathBuf};
 use jiff::Timestamp;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
@@ -7,15 +8,24 @@ use sha2::{Digest as _, Sha256};
 use super::client::{Ask, Client, DOWNLOAD_TIMEOUT, TRIES, root};
 use super::error::{Again, GithubError, Problem};
 use super::retry::Refusal;
-use super::zip::{self, BadZip, Limits};
 use super::{Repository, segment};
+use crate::zip::{self, Archive, BadZip, Limits};
 
 /// Most bytes of an artifact.
 const MAX_ARTIFACT: usize = 64 * 1024 * 1024;
 
 const LIMITS: Limits = Limits {
     file: 64 * 1024 * 1024,
+    total: 64 * 1024 * 1024,
     entries: 10_000,
+    ratio: 200,
+};
+
+/// For all files of an artifact together.
+const LIMITS_OF_ALL: Limits = Limits {
+    file: 512 * 1024 * 1024,
+    total: 512 * 1024 * 1024,
+    entries: 100_000,
     ratio: 200,
 };
 
@@ -118,6 +128,41 @@ pub async fn read(
     artifact: &Artifact,
     file: &str,
 ) -> Result<Vec<u8>, ReadError> {
+    let archive = archive(client, repository, artifact).await?;
+    Ok(zip::read(&archive, file, LIMITS)?)
+}
+
+/// Reads all files of an artifact, each with its path below the artifact's root.
+///
+/// # Errors
+/// It is not there, or cannot be read within limits.
+pub async fn read_all(
+    client: &Client,
+    repository: &Repository,
+    artifact: &Artifact,
+) -> Result<Vec<(Utf8PathBuf, Vec<u8>)>, ReadError> {
+    let archive = archive(client, repository, artifact).await?;
+    let mut zip = Archive::open(&archive, LIMITS_OF_ALL)?;
+    let mut files = Vec::new();
+    for name in zip.names() {
+        // A directory has no bytes, and a name that leads elsewhere is none of ours.
+        let path = Utf8PathBuf::from(&name);
+        let is_plain = path
+            .components()
+            .all(|component| matches!(component, Utf8Component::Normal(_)));
+        if is_plain && !name.ends_with('/') {
+            files.push((path, zip.read(&name)?));
+        }
+    }
+    Ok(files)
+}
+
+/// The bytes that were uploaded.
+async fn archive(
+    client: &Client,
+    repository: &Repository,
+    artifact: &Artifact,
+) -> Result<Vec<u8>, ReadError> {
     let ask = Ask::new(format!("download artifact `{}`", artifact.name), ACTIONS_READ);
     let archive = download(client, repository, artifact, &ask).await?;
     if let Some(digest) = artifact
@@ -131,7 +176,7 @@ pub async fn read(
             return Err(ReadError::Digest);
         }
     }
-    Ok(zip::read(&archive, file, LIMITS)?)
+    Ok(archive)
 }
 
 async fn download(

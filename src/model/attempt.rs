@@ -205,6 +205,15 @@ pub struct AttemptRecord {
     /// Names of the checks that failed, in the harness's order.
     #[serde(default)]
     pub checks_failed: Vec<String>,
+    /// What the grader wrote about the first of them, shortened, in their order; empty where it wrote nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub check_notes: Vec<String>,
+    /// How many checks it had, where it had any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checks: Option<usize>,
+    /// The last lines that it printed, where it failed or timed out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
     /// 0 to 1, where the harness gives one.
     #[serde(default)]
     pub score: Option<f64>,
@@ -237,6 +246,9 @@ impl AttemptRecord {
             tries: 0,
             error: None,
             checks_failed: Vec::new(),
+            check_notes: Vec::new(),
+            checks: None,
+            output: None,
             score: None,
             usage: None,
             path: None,
@@ -254,4 +266,6 @@ pub struct AttemptDetails {
     pub confinement: Vec<String>,
     /// What a reader should know: files left out, output cut.
     pub notes: Vec<String>,
+    /// In its directory: the file that its harness left, where that is no document which can stand for the pair.
+    pub harness_file: Option<String>,
 }

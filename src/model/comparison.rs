@@ -98,7 +98,7 @@ pub struct FewerPasses {
 }
 
 /// What earlier runs say of the compared pairs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct History {
     /// Earlier runs, the baseline not among them.
     pub runs: usize,
@@ -110,6 +110,29 @@ pub struct History {
     pub expected_pass_to_fail: Option<f64>,
     /// The same of FAIL→PASS.
     pub expected_fail_to_pass: Option<f64>,
+    /// The earlier runs one by one, as they were given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub each: Vec<EarlierRun>,
+}
+
+/// An earlier run beside the baseline, over the compared pairs of which it has a firm verdict.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EarlierRun {
+    /// Where its results come from, as the user named it.
+    pub source: String,
+    /// Commit, where known.
+    pub commit: Option<String>,
+    /// When it started, where known.
+    #[schemars(with = "Option<String>")]
+    pub started_at: Option<Timestamp>,
+    /// Pairs that are compared here, with a firm verdict there.
+    pub pairs: usize,
+    /// Those of them that passed there.
+    pub passed: usize,
+    /// Passed in the baseline, failed there.
+    pub pass_to_fail: usize,
+    /// Failed in the baseline, passed there.
+    pub fail_to_pass: usize,
 }
 
 /// A pair, by its names.

@@ -7,7 +7,7 @@ use super::attempt::{AttemptDetails, AttemptError, AttemptRecord};
 use super::id::{AttemptId, PairId};
 use super::plan::RunPlan;
 use super::sandbox::Whereabouts;
-use super::summary::Verdict;
+use super::summary::{Findings, Verdict};
 
 /// The value of `schema` in the first line of a journal that this version writes.
 pub const JOURNAL_SCHEMA: &str = "evalwave.journal/1";
@@ -29,6 +29,15 @@ pub enum Event {
         /// The commit that is measured, where known.
         commit: Option<String>,
         /// What is going to be done.
+        plan: Box<RunPlan>,
+    },
+    /// A run that had been broken off goes on. What was under way is lost; what follows is told in the same offsets.
+    RunResumed {
+        /// When.
+        resumed_at: Timestamp,
+        /// Where the offsets go on: the time between is not counted.
+        offset: f64,
+        /// What is going to be done, of which graded attempts are done already.
         plan: Box<RunPlan>,
     },
     /// Where the run's sandboxes are going to be.
@@ -102,7 +111,7 @@ pub enum Event {
         /// The attempts that gave a result, in order.
         graded: Vec<u32>,
     },
-    /// The last event.
+    /// Nothing runs any more.
     RunEnded {
         /// When.
         offset: f64,
@@ -110,5 +119,10 @@ pub enum Event {
         cancelled: bool,
         /// What a reader should know: why it ended before its plan was done, what could not be written.
         notices: Vec<String>,
+    },
+    /// The last event: the run was compared and held to its gates.
+    RunConcluded {
+        /// What its summary says beyond its attempts.
+        findings: Box<Findings>,
     },
 }

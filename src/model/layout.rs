@@ -6,6 +6,8 @@ pub const SUMMARY_FILE: &str = "summary.json";
 pub const JOURNAL_FILE: &str = "journal.jsonl";
 /// Begins the name of the directory with a pair's published results; the pair's own name follows.
 pub const RAW_RESULTS: &str = "raw-results-";
+/// Holds the directories of attempts.
+pub const ATTEMPTS_DIR: &str = "attempts";
 /// In an attempt's directory: its output.
 pub const OUTPUT_FILE: &str = "output.log";
 /// In an attempt's directory: its result, as its harness wrote it.

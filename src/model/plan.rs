@@ -1,5 +1,7 @@
 //! What a run is going to do, settled before anything starts.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -100,6 +102,17 @@ impl PlannedBudget {
     }
 }
 
+/// The part of a selection that a plan is for, and the whole of which it is one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlannedShard {
+    /// Which part, from 1.
+    pub index: usize,
+    /// Of how many.
+    pub count: usize,
+    /// Every pair of the selection, in plan order.
+    pub whole: Vec<PlannedPair>,
+}
+
 /// Everything that a run is going to do. Each pair x attempt is in it once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunPlan {
@@ -134,6 +147,9 @@ pub struct RunPlan {
     pub forecast: Option<Forecast>,
     /// How much of the suite this is.
     pub selection: Selection,
+    /// Which part of it, where others run the other ones.
+    #[serde(default)]
+    pub shard: Option<PlannedShard>,
     /// The sandbox kind's name.
     pub sandbox: String,
     /// SHA-256, hexadecimal, of what decides the results: command, set-up, formats, runs, policy.
@@ -141,8 +157,59 @@ pub struct RunPlan {
 }
 
 impl RunPlan {
+    /// What makes another plan something else to measure than this one, in words; `None` where their results belong
+    /// together.
+    pub fn difference(&self, other: &Self) -> Option<String> {
+        self.difference_of_whole(other)
+            .or_else(|| difference_of_pairs(&self.pairs, &other.pairs))
+    }
+
+    /// The pairs of the selection that this plan is for, or for a part of.
+    pub fn whole(&self) -> &[PlannedPair] {
+        self.shard.as_ref().map_or(&self.pairs, |shard| &shard.whole)
+    }
+
+    /// What makes another plan no part of the same whole, in words.
+    pub fn difference_of_whole(&self, other: &Self) -> Option<String> {
+        let facts = |plan: &Self| {
+            [
+                ("suite", plan.suite.clone()),
+                ("runs", plan.runs.to_string()),
+                ("policy", plan.policy.to_string()),
+                ("sandbox", plan.sandbox.clone()),
+            ]
+        };
+        for ((name, one), (_, another)) in facts(self).into_iter().zip(facts(other)) {
+            if one != another {
+                return Some(format!("its `{name}` is `{another}`, not `{one}`"));
+            }
+        }
+        if self.config_hash != other.config_hash {
+            return Some(
+                "its command, its set-up or what its results mean is another one (`config_hash`)".to_owned(),
+            );
+        }
+        difference_of_pairs(self.whole(), other.whole())
+    }
+
     /// Pairs x runs.
     pub fn attempts(&self) -> usize {
         self.pairs.len() * self.runs as usize
     }
+}
+
+fn difference_of_pairs(pairs: &[PlannedPair], other: &[PlannedPair]) -> Option<String> {
+    let ids =
+        |pairs: &[PlannedPair]| -> BTreeSet<PairId> { pairs.iter().map(|pair| pair.id.clone()).collect() };
+    let (ids, other) = (ids(pairs), ids(other));
+    let lacking = ids.difference(&other).next();
+    let besides = || {
+        Some(format!(
+            "it has the pair `{}` besides",
+            other.difference(&ids).next()?
+        ))
+    };
+    lacking
+        .map(|id| format!("it lacks the pair `{id}`"))
+        .or_else(besides)
 }

@@ -8,6 +8,7 @@ use super::attempt::AttemptRecord;
 use super::event::Event;
 use super::id::PairId;
 use super::plan::{PlannedPair, RunPlan};
+use super::summary::Findings;
 
 /// A run, as far as it has gone.
 #[derive(Clone, Debug)]
@@ -28,6 +29,8 @@ pub struct Run {
     pub cancelled: bool,
     /// What a reader should know.
     pub notices: Vec<String>,
+    /// What was found when it had ended, where it came to that.
+    pub findings: Option<Box<Findings>>,
     positions: HashMap<PairId, usize>,
 }
 
@@ -38,19 +41,20 @@ pub struct PairRun {
     pub records: Vec<AttemptRecord>,
     /// Seconds that sandboxes were held, all tries together.
     pub held_seconds: f64,
+    /// Its results were published after the last of its attempts had ended.
+    pub published: bool,
     /// The last failed try, by attempt.
     failed_tries: BTreeMap<u32, u32>,
+    /// How often each attempt was started.
+    tries: BTreeMap<u32, u32>,
+    /// When tries that have not ended began, by attempt.
+    under_way: BTreeMap<u32, f64>,
 }
 
 impl Run {
     /// A run that has only started.
     pub fn new(id: &str, started_at: Timestamp, commit: Option<String>, plan: RunPlan) -> Self {
-        let positions = plan
-            .pairs
-            .iter()
-            .enumerate()
-            .map(|(at, pair)| (pair.id.clone(), at))
-            .collect();
+        let positions = positions(&plan);
         Self {
             id: id.to_owned(),
             started_at,
@@ -60,6 +64,7 @@ impl Run {
             wall_seconds: 0.0,
             cancelled: true,
             notices: Vec::new(),
+            findings: None,
             positions,
         }
     }
@@ -72,9 +77,19 @@ impl Run {
             | Event::SandboxNamed { .. }
             | Event::SandboxCreated { .. }
             | Event::SandboxGone { .. }
-            | Event::Preparing { .. }
-            | Event::PairEnded { .. } => {}
-            Event::AttemptStarted { offset, .. } => self.wall_seconds = self.wall_seconds.max(*offset),
+            | Event::Preparing { .. } => {}
+            Event::RunResumed { offset, plan, .. } => self.resume(*offset, plan),
+            Event::AttemptStarted {
+                attempt,
+                try_number,
+                offset,
+            } => {
+                self.wall_seconds = self.wall_seconds.max(*offset);
+                if let Some(pair) = self.pair_mut(&attempt.pair) {
+                    pair.tries.insert(attempt.index, *try_number);
+                    pair.under_way.insert(attempt.index, *offset);
+                }
+            }
             Event::TryFailed {
                 attempt,
                 try_number,
@@ -84,6 +99,12 @@ impl Run {
                 if let Some(pair) = self.pair_mut(&attempt.pair) {
                     pair.held_seconds += seconds;
                     pair.failed_tries.insert(attempt.index, *try_number);
+                    pair.under_way.remove(&attempt.index);
+                }
+            }
+            Event::PairEnded { pair, .. } => {
+                if let Some(pair) = self.pair_mut(pair) {
+                    pair.published = true;
                 }
             }
             Event::AttemptEnded { pair, record, .. } => {
@@ -94,6 +115,8 @@ impl Run {
                     if pair.failed_tries.get(&record.index) != Some(&record.tries) {
                         pair.held_seconds += record.seconds;
                     }
+                    pair.under_way.remove(&record.index);
+                    pair.published = false;
                     pair.put(record);
                 }
             }
@@ -106,7 +129,31 @@ impl Run {
                 self.cancelled = *cancelled;
                 self.notices.clone_from(notices);
             }
+            Event::RunConcluded { findings } => self.findings = Some(findings.clone()),
         }
+    }
+
+    /// Goes on with the same pairs, in the order of `plan`. Sandboxes that were lost were held as long as anything is
+    /// known of the run.
+    fn resume(&mut self, offset: f64, plan: &RunPlan) {
+        for pair in &mut self.pairs {
+            let lost = std::mem::take(&mut pair.under_way).into_values();
+            pair.held_seconds += lost
+                .map(|begun| (self.wall_seconds - begun).max(0.0))
+                .sum::<f64>();
+        }
+        let mut pairs = std::mem::take(&mut self.pairs);
+        let known = plan.pairs.iter().map(|pair| match self.positions.get(&pair.id) {
+            Some(at) => std::mem::take(&mut pairs[*at]),
+            None => PairRun::default(),
+        });
+        self.pairs = known.collect();
+        self.positions = positions(plan);
+        self.plan = plan.clone();
+        self.wall_seconds = self.wall_seconds.max(offset);
+        self.cancelled = true;
+        self.notices.clear();
+        self.findings = None;
     }
 
     /// What a pair's attempts came to so far, with what was planned of it.
@@ -120,7 +167,23 @@ impl Run {
     }
 }
 
+fn positions(plan: &RunPlan) -> HashMap<PairId, usize> {
+    let pairs = plan.pairs.iter().enumerate();
+    pairs.map(|(at, pair)| (pair.id.clone(), at)).collect()
+}
+
 impl PairRun {
+    /// How often an attempt was started.
+    pub fn tries(&self, index: u32) -> u32 {
+        self.tries.get(&index).copied().unwrap_or_default()
+    }
+
+    /// What an attempt came to, if it has ended.
+    pub fn record(&self, index: u32) -> Option<&AttemptRecord> {
+        let at = self.records.binary_search_by_key(&index, |each| each.index);
+        self.records.get(at.ok()?)
+    }
+
     /// Adds a record; a later one of the same attempt takes the place of an earlier one.
     fn put(&mut self, record: &AttemptRecord) {
         match self

@@ -21,6 +21,13 @@ pub enum Whereabouts {
         /// The project.
         project_id: String,
     },
+    /// Where the commands of the configuration say: they are not repeated here.
+    Command,
+    /// In containers.
+    Docker {
+        /// The engine's address.
+        host: String,
+    },
 }
 
 /// A sandbox that may still be there.

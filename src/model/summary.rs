@@ -197,8 +197,22 @@ pub struct PairSummary {
     pub seconds: f64,
     /// No result of a lost attempt could have changed the verdict.
     pub firm: bool,
+    /// What the baseline has of it; `None` where it has nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Before>,
     /// Its attempts, in order.
     pub attempts: Vec<AttemptRecord>,
+}
+
+/// A pair in the baseline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Before {
+    /// What was decided there.
+    pub verdict: Verdict,
+    /// Passed of graded attempts, as `k/n`; the verdict where attempts are not known.
+    pub result: String,
+    /// Seconds that its commands took on average, where known.
+    pub seconds: Option<f64>,
 }
 
 impl PairSummary {
@@ -243,6 +257,60 @@ impl GateResult {
     pub fn is_incomplete(&self) -> bool {
         let name = self.gate.split_once(" (").map_or(&*self.gate, |(name, _)| name);
         name == "incomplete"
+    }
+}
+
+/// What a summary says beyond the run's attempts: what was found when the run had ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "each field is the summary's of the same name")]
+pub struct Findings {
+    pub conclusion: Conclusion,
+    pub url: Option<String>,
+    pub scheduling: Option<Scheduling>,
+    pub comparison: Option<Comparison>,
+    pub gates: Vec<GateResult>,
+    pub quarantined: Vec<Quarantined>,
+    pub notices: Vec<String>,
+}
+
+impl Summary {
+    /// What it says beyond the run's attempts.
+    pub fn findings(&self) -> Findings {
+        Findings {
+            conclusion: self.run.conclusion,
+            url: self.run.url.clone(),
+            scheduling: self.scheduling.clone(),
+            comparison: self.comparison.clone(),
+            gates: self.gates.clone(),
+            quarantined: self.quarantined.clone(),
+            notices: self.notices.clone(),
+        }
+    }
+
+    /// The same with these findings in the place of its own.
+    pub fn with_findings(self, findings: Findings) -> Self {
+        let Findings {
+            conclusion,
+            url,
+            scheduling,
+            comparison,
+            gates,
+            quarantined,
+            notices,
+        } = findings;
+        Self {
+            run: RunFacts {
+                conclusion,
+                url,
+                ..self.run
+            },
+            scheduling,
+            comparison,
+            gates,
+            quarantined,
+            notices,
+            ..self
+        }
     }
 }
 

@@ -13,6 +13,18 @@ pub(super) fn share(budget: &BudgetConfig, shard: Option<Shard>) -> PlannedBudge
     shard.map_or(whole, |shard| whole.part(shard.part()))
 }
 
+/// Seconds of all sandboxes of a run together, and what its results say that they cost, in USD.
+pub fn used(run: &Run, price: &PriceConfig) -> (f64, f64) {
+    let (mut seconds, mut usd) = (0.0, 0.0);
+    for (planned, pair) in run.plan.pairs.iter().zip(&run.pairs) {
+        let usages = pair.records.iter().filter_map(|record| record.usage);
+        let costs = usages.filter_map(|usage| cost_of(usage, &planned.labels, price));
+        usd += costs.sum::<f64>();
+        seconds += pair.held_seconds;
+    }
+    (seconds, usd)
+}
+
 /// What runs have left of a budget; `None` where something of it is used up.
 pub fn left<'a>(
     budget: PlannedBudget,
@@ -21,17 +33,14 @@ pub fn left<'a>(
 ) -> Option<PlannedBudget> {
     let (mut seconds, mut usd) = (0.0, 0.0);
     for run in runs {
-        for (planned, pair) in run.plan.pairs.iter().zip(&run.pairs) {
-            // What was measured of a run that it stopped may be a little less than it.
-            let mut records = pair.records.iter();
-            if records.any(|record| record.reason == Some(CancelReason::Budget)) {
-                return None;
-            }
-            let usages = pair.records.iter().filter_map(|record| record.usage);
-            let costs = usages.filter_map(|usage| cost_of(usage, &planned.labels, price));
-            usd += costs.sum::<f64>();
-            seconds += pair.held_seconds;
+        // What was measured of a run that it stopped may be a little less than it.
+        let mut records = run.pairs.iter().flat_map(|pair| &pair.records);
+        if records.any(|record| record.reason == Some(CancelReason::Budget)) {
+            return None;
         }
+        let (more, cost) = used(run, price);
+        seconds += more;
+        usd += cost;
     }
     let left = |cap: Option<f64>, used: f64| match cap {
         None => Some(None),

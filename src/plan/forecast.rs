@@ -7,10 +7,11 @@ use super::scheduled::{self, duration};
 use crate::model::{Forecast, Outcome, Outlook, Produces, Range, RunPlan, Strategy};
 use crate::schedule::{Pace, Timeline, Trace, TraceAttempt, TracePair};
 
-/// Runs that are drawn, and fewer where there are so many attempts that it would take seconds.
+/// Runs that are drawn, and fewer where there are so many attempts that it would take seconds: the more attempts, the
+/// less their sums differ.
 const DRAWS: usize = 21;
-const FEWEST_DRAWS: usize = 5;
-const MOST_ATTEMPTS: usize = 20_000;
+const FEWEST_DRAWS: usize = 3;
+const MANY_ATTEMPTS: usize = 2_000;
 
 /// How much one strategy runs at once: a few numbers, the planned one first.
 pub(super) struct Choice {
@@ -42,7 +43,7 @@ pub(super) fn forecast(plan: &RunPlan, experience: &Experience, choices: &[Choic
         .filter_map(|pair| pair.predicted_seconds)
         .reduce(f64::max)?;
     let attempts = plan.attempts().max(1);
-    let draws = (DRAWS * MOST_ATTEMPTS / attempts.max(MOST_ATTEMPTS)).max(FEWEST_DRAWS);
+    let draws = (DRAWS * MANY_ATTEMPTS / attempts.max(MANY_ATTEMPTS)).max(FEWEST_DRAWS);
     let traces: Vec<Trace> = (0..draws)
         .map(|draw| trace(plan, experience, longest, draw))
         .collect();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::model::{Policy, Produces, RunPlan};
-use crate::schedule::{Budget, Pace, PairSpec, Spec};
+use crate::schedule::{Budget, Pace, PairSpec, Spec, Used};
 
 /// What the scheduler needs to know of a plan, with the tries that its attempts may have.
 pub fn spec(plan: &RunPlan, tries: u32, retries: usize) -> Spec {
@@ -23,6 +23,7 @@ pub fn spec(plan: &RunPlan, tries: u32, retries: usize) -> Spec {
             // The sandboxes of this machine cost nothing.
             cost_per_second: 0.0,
         },
+        used: Used::default(),
     }
 }
 
@@ -34,6 +35,7 @@ pub(super) fn pairs(plan: &RunPlan) -> Vec<PairSpec> {
         PairSpec {
             predicted: pair.predicted_seconds.and_then(duration),
             limits: held.map(|(position, _)| position).collect(),
+            done: Vec::new(),
         }
     });
     pairs.collect()

@@ -9,7 +9,7 @@ use super::experience::Experience;
 use super::{PlanError, hint};
 use crate::config::Config;
 use crate::glob::{IdGlob, id_glob};
-use crate::model::{Labels, Pair, Selection, SelectionKind};
+use crate::model::{Labels, Pair, PlannedPair, PlannedShard, Selection, SelectionKind};
 
 mod changed;
 
@@ -120,6 +120,15 @@ impl std::fmt::Display for Shard {
 }
 
 impl Shard {
+    /// As a plan has it, beside the pairs that all parts have together.
+    pub(super) fn planned(self, whole: Vec<PlannedPair>) -> PlannedShard {
+        PlannedShard {
+            index: self.index,
+            count: self.count,
+            whole,
+        }
+    }
+
     /// Its share of a number that all parts have together, at least 1.
     pub(super) fn share(self, whole: usize) -> usize {
         let more = usize::from(self.index <= whole % self.count);
@@ -157,13 +166,23 @@ impl Shard {
     }
 }
 
+/// What is wanted of a suite.
+pub(super) struct Selected<'a> {
+    /// The pairs, in their order.
+    pub(super) pairs: Vec<&'a Pair>,
+    /// How many that is of how many.
+    pub(super) selection: Selection,
+    /// What they are a part of, where they are.
+    pub(super) shard: Option<(Shard, Vec<&'a Pair>)>,
+}
+
 /// The pairs that are wanted, in their order, and how many that is of how many.
 pub(super) fn select<'a>(
     config: &Config,
     pairs: &'a [Pair],
     select: &Select,
     durations: Option<&Experience>,
-) -> Result<(Vec<&'a Pair>, Selection), PlanError> {
+) -> Result<Selected<'a>, PlanError> {
     let experiments = id_globs(&select.experiments)?;
     let evals = id_globs(&select.evals)?;
     let labels = label_globs(&select.labels)?;
@@ -191,7 +210,9 @@ pub(super) fn select<'a>(
     } else {
         SelectionKind::Subset
     };
+    let mut part = None;
     if let Some(shard) = select.shard.filter(|shard| shard.count > 1) {
+        part = Some((shard, selected.clone()));
         let durations = durations.and_then(|experience| predicted(&selected, experience));
         let mut held = shard.holds(durations.as_deref(), selected.len()).into_iter();
         selected.retain(|_| held.next().unwrap_or(false));
@@ -202,7 +223,11 @@ pub(super) fn select<'a>(
         selected: selected.len(),
         of: pairs.len(),
     };
-    Ok((selected, selection))
+    Ok(Selected {
+        pairs: selected,
+        selection,
+        shard: part,
+    })
 }
 
 /// Seconds of each pair, the longest known where its own are not; `None` where none are.

@@ -32,11 +32,54 @@ pub fn plain(text: &str) -> String {
         .collect()
 }
 
+/// The signs that our own words have, spelled in ASCII. What comes from outside stays as it is otherwise.
+pub fn ascii(text: &str) -> String {
+    text.chars()
+        .fold(String::with_capacity(text.len()), |mut text, sign| {
+            match sign {
+                '·' => text.push('|'),
+                '×' => text.push('x'),
+                '→' => text.push_str("->"),
+                '±' => text.push_str("+/-"),
+                '−' | '–' | '—' => text.push('-'),
+                '…' => text.push_str("..."),
+                '≤' => text.push_str("<="),
+                '≥' => text.push_str(">="),
+                '“' | '”' => text.push('"'),
+                '’' => text.push('\''),
+                sign => text.push(sign),
+            }
+            text
+        })
+}
+
 /// The beginning of a text for a terminal.
 pub(super) fn plain_excerpt(text: &str) -> String {
     let text = plain(text);
     let (start, cut) = cut(text.trim(), EXCERPT_LENGTH);
     format!("{start}{}", if cut { "…" } else { "" })
+}
+
+/// The beginning of a text for a page, which encodes it: without escape sequences, and what would be hidden is seen as
+/// a replacement character. Lines and tabs stay.
+pub(super) fn visible(text: &str, length: usize) -> String {
+    let (start, is_cut) = cut(text, length);
+    let start = ESCAPE_SEQUENCES.replace_all(start, "").replace("\r\n", "\n");
+    let mut shown: String = start
+        .chars()
+        // It only asks for an emoji in colour.
+        .filter(|&character| character != '\u{FE0F}')
+        .map(|character| match character {
+            '\n' | '\t' => character,
+            '\r' => '\n',
+            character if is_hidden(character) => char::REPLACEMENT_CHARACTER,
+            character => character,
+        })
+        .collect();
+    if is_cut {
+        shown.push('…');
+    }
+    shown
 }
 
 fn encode(text: &str, length: usize) -> String {

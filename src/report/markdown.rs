@@ -64,6 +64,7 @@ fn render_section(section: &Section) -> String {
         Topic::Gates => format!("\n**{title}**\n{}{more}", list(&section.table)),
         Topic::Flips
         | Topic::Groups
+        | Topic::Alone
         | Topic::Quarantine
         | Topic::Attempts
         | Topic::Scheduling

@@ -4,8 +4,9 @@ use super::escape::{plain, plain_excerpt};
 use super::view::{Line, Section, Span, Table, Tone, Topic, View};
 
 /// What a terminal shows below the table, in this order; the rest is in the reports.
-const TOPICS: [Topic; 6] = [
+const TOPICS: [Topic; 7] = [
     Topic::Flips,
+    Topic::Alone,
     Topic::Quarantine,
     Topic::Others,
     Topic::Scheduling,

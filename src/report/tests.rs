@@ -1,8 +1,10 @@
-mod fixtures;
+pub(super) mod fixtures;
+mod formats;
+mod page;
 
 use proptest::prelude::*;
 
-use super::{comparison_markdown, comparison_text, json, markdown, progress, running, text};
+use super::{comparison_markdown, comparison_text, json, markdown, running, text};
 use crate::model::comparison::{
     ComparisonVerdict, Concentration, Flip, Group, History, NotComparable, PairRef,
 };
@@ -393,6 +395,7 @@ fn what_earlier_runs_predict_stands_beside_what_there_is() {
         flaky: 12,
         expected_pass_to_fail: Some(8.67),
         expected_fail_to_pass: Some(6.33),
+        each: Vec::new(),
     });
     let sentence = "3 earlier runs: noise alone predicts 8.7 PASS→FAIL and 6.3 FAIL→PASS in the 200 pairs that they have, and there are 0 and 0; 12 pairs went both ways\n";
     assert!(comparison_text(&comparison).contains(sentence));
@@ -403,6 +406,7 @@ fn what_earlier_runs_predict_stands_beside_what_there_is() {
         flaky: 0,
         expected_pass_to_fail: None,
         expected_fail_to_pass: None,
+        each: Vec::new(),
     });
     assert!(
         comparison_text(&comparison).contains("1 earlier run: no verdict on any pair that is compared\n")
@@ -551,10 +555,6 @@ fn a_run_that_goes_on_shows_how_far_it_is_and_no_rate() {
         cancelled: 361,
         retried: 0,
     };
-    assert_eq!(
-        progress(&summary),
-        "113 of 474 attempts have ended: 90 passed, 20 failed, 3 errored"
-    );
     let body = running(&summary, ROOMY);
     assert!(
         body.starts_with("### Evals: running, 113 of 474 attempts have ended\n"),

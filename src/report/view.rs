@@ -2,13 +2,14 @@
 
 pub(super) mod calibration;
 mod headline;
+pub(super) mod page;
 mod scheduling;
 mod sections;
 mod sentences;
 mod table;
 
 use crate::model::summary::Conclusion;
-use crate::model::{Comparison, Summary};
+use crate::model::{Comparison, RunFacts, Summary};
 
 use super::words;
 
@@ -113,6 +114,8 @@ pub(super) enum Topic {
     Gates,
     Flips,
     Groups,
+    /// What only a run says that is compared with nothing.
+    Alone,
     Quarantine,
     Attempts,
     Scheduling,
@@ -158,6 +161,9 @@ pub(super) fn of_summary(summary: &Summary) -> View {
         sections.extend(sections::flips(comparison, Some(summary)));
         sections.extend(sections::fewer_passes(comparison));
         sections.extend(sections::groups(comparison));
+    } else {
+        sections.extend(sections::experiments(summary));
+        sections.extend(sections::failed(summary));
     }
     sections.extend(sections::quarantine(summary));
     sections.extend(sections::attempts(summary));
@@ -280,6 +286,16 @@ fn baseline_name(comparison: &Comparison) -> &str {
     baseline.reference.as_deref().unwrap_or(&baseline.source)
 }
 
+/// How many at once, and why.
+fn concurrency(run: &RunFacts) -> Line {
+    let number = run.concurrency.to_string();
+    match run.concurrency_reason.as_str() {
+        "" => Line::own(number),
+        reason if reason.starts_with(&number) => Line::excerpt(reason),
+        reason => Line::own(format!("{number}: ")).and_excerpt(reason),
+    }
+}
+
 fn footer(summary: &Summary, comparison: Option<&Comparison>) -> Line {
     let run = &summary.run;
     let mut parts = vec![
@@ -287,12 +303,8 @@ fn footer(summary: &Summary, comparison: Option<&Comparison>) -> Line {
         Line::own(words::count(run.runs as usize, "attempt", "attempts")),
         Line::own(table::policy(run.policy)),
     ];
-    let concurrency = run.concurrency.to_string();
-    parts.push(match run.concurrency_reason.as_str() {
-        "" => Line::own(format!("concurrency {concurrency}")),
-        reason if reason.starts_with(&concurrency) => Line::own("concurrency ").and_excerpt(reason),
-        reason => Line::own(format!("concurrency {concurrency}: ")).and_excerpt(reason),
-    });
+    let Line(concurrency) = concurrency(run);
+    parts.push(Line([Line::own("concurrency ").0, concurrency].concat()));
     parts.extend(table::warm(summary).map(Line::own));
     if summary.totals.attempts.retried > 0 {
         let retried = words::count(summary.totals.attempts.retried, "attempt", "attempts");

@@ -170,12 +170,13 @@ impl Draft<'_> {
             };
         }
         let (verdict, firm) = decide(policy, &known, runs);
+        let graded = known.iter().filter(|sample| sample.outcome.is_graded()).count();
         PairResult {
             id: self.id.clone(),
             labels: self.labels,
             verdict,
             firm,
-            graded: u32::try_from(known.len()).ok(),
+            graded: u32::try_from(graded).ok(),
             samples: Some(known),
         }
     }
@@ -185,10 +186,10 @@ impl Told {
     fn sample(&self) -> Option<Sample> {
         Some(Sample {
             index: self.run?,
-            outcome: if self.passed {
-                Outcome::Passed
-            } else {
-                Outcome::Failed
+            outcome: match (self.passed, self.attempts) {
+                (true, _) => Outcome::Passed,
+                (false, Some(0)) => Outcome::Errored,
+                (false, _) => Outcome::Failed,
             },
             stopped_early: false,
             command_seconds: None,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use super::harness::ReadError;
 use super::json::BadJson;
 use crate::model::InvalidId;
 use crate::model::summary::SUMMARY_SCHEMA;
@@ -49,6 +50,9 @@ pub enum Problem {
     /// It is not JSON, or not of the expected shape.
     #[error(transparent)]
     Json(#[from] BadJson),
+    /// It is a harness's file that cannot be read.
+    #[error(transparent)]
+    Harness(Box<ReadError>),
     /// The same, in a row of an array.
     #[error("row {row}: {problem}")]
     Row {
@@ -62,7 +66,8 @@ pub enum Problem {
     NotResults(String),
     /// It is an object that does not say what it is.
     #[error(
-        "it is a JSON object without `schema`: expected an array of rows, or a `summary.json` of evalwave"
+        "it is a JSON object without `schema`: expected an array of rows, a `summary.json` of evalwave, an inspect_ai log, \
+         or promptfoo's output"
     )]
     NoSchema,
     /// It is a document of ours of another kind or a newer version.
@@ -178,6 +183,12 @@ impl Problem {
 
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         std::error::Error::source(self)
+    }
+}
+
+impl From<ReadError> for Problem {
+    fn from(error: ReadError) -> Self {
+        Self::Harness(Box::new(error))
     }
 }
 

@@ -1,24 +1,68 @@
-//! Reads what a harness's command leaves as the result of one attempt. Knows no files, and nothing of how the command
-//! ended.
+//! Reads what a harness's command leaves as the result of an attempt, or of several. Knows no files, and nothing of how
+//! the command ended.
 
+mod agent_eval;
+mod auto;
 mod evals;
-
-use serde_json::{Map, Value};
+mod graded;
+mod harbor;
+mod inspect;
+mod junit;
+mod promptfoo;
+mod value;
 
 use super::json::{self, BadJson};
 use crate::config::Format;
 use crate::model::Reading;
+use crate::redact::Redactor;
+use crate::zip::{self, Archive, BadZip};
+
+/// What a document says.
+#[derive(Debug)]
+pub struct Read {
+    /// Its attempts in their order; at least one.
+    pub attempts: Vec<Reading>,
+    /// It is of format `evals`, so that it can be published as it is.
+    pub is_evals: bool,
+}
 
 /// A result that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// Not JSON, or two verdicts.
     #[error(transparent)]
     Json(#[from] BadJson),
+    /// An archive that cannot be read.
+    #[error(transparent)]
+    Zip(#[from] BadZip),
+    /// A file in an archive is not JSON, or of another shape.
+    #[error("`{name}` in it: {problem}")]
+    Entry {
+        /// The file.
+        name: String,
+        /// What is wrong with it.
+        problem: BadJson,
+    },
+    /// One line of several.
+    #[error("line {number}: {problem}")]
+    Line {
+        /// From 1.
+        number: usize,
+        /// What is wrong with it.
+        problem: Box<ReadError>,
+    },
     /// `passed` is something else than true or false.
     #[error("`passed` is {0}: expected true or false")]
     Passed(String),
-    /// `auto` found no format that it knows.
+    /// It is not what its format says.
+    #[error("it is no result of format `{format}`: {what}")]
+    Document {
+        /// The format.
+        format: &'static str,
+        /// What is wrong.
+        what: String,
+    },
+    /// `auto` found no format that it knows, or more than one.
     #[error("the result's format cannot be told: {0}\nname it with `attempt.format`")]
     Unknown(String),
     /// `exit-code` has no document.
@@ -26,55 +70,87 @@ pub enum ReadError {
     NoDocument,
 }
 
-/// Reads one attempt's result.
+impl ReadError {
+    fn document(format: &'static str, what: impl Into<String>) -> Self {
+        Self::Document {
+            format,
+            what: what.into(),
+        }
+    }
+}
+
+/// Reads a result.
 ///
-/// `auto` takes an object with a `passed` of true or false for a document of format `evals`, and nothing else for
-/// anything. The verdict of `exit-code` is in no document: asking for it is an error.
+/// `auto` takes a document for what its content says that it is, and for nothing where that is not one format. The
+/// verdict of `exit-code` is in no document: asking for it is an error.
 ///
 /// # Errors
 /// What the bytes are instead of a result.
-pub fn read_attempt(format: Format, bytes: &[u8]) -> Result<Reading, ReadError> {
-    match format {
-        Format::Evals => evals::read(evals::parse(json::text(bytes)?)?),
-        Format::Auto => recognise(json::text(bytes)?),
-        Format::ExitCode => Err(ReadError::NoDocument),
-    }
-}
-
-/// Reads a format that the content itself tells; the error says what was seen.
-fn recognise(text: &str) -> Result<Reading, ReadError> {
-    let start = text.trim_ascii_start();
-    let seen = if start.starts_with('{') {
-        let document = evals::parse(text)?;
-        match document.get("passed") {
-            Some(Value::Bool(_)) => return evals::read(document),
-            Some(other) => format!("it is an object whose `passed` is {}", evals::shown(other)),
-            None if document.is_empty() => "it is an empty object".to_owned(),
-            None => format!("it is an object without `passed`, with {}", keys(&document)),
+pub fn read(format: &Format, bytes: &[u8]) -> Result<Read, ReadError> {
+    let one = |reading| vec![reading];
+    let attempts = match format {
+        Format::Auto => return auto::read(bytes),
+        Format::Evals => {
+            return Ok(Read {
+                attempts: one(evals::read(evals::parse(json::text(bytes)?)?)?),
+                is_evals: true,
+            });
         }
-    } else if start.starts_with('<') {
-        match text.contains("<testsuite") {
-            true => "it is JUnit XML, which is not built in yet".to_owned(),
-            false => format!("it begins with `{}`", json::excerpt(text, 0)),
-        }
-    } else {
-        format!("it is {}", evals::kind(&json::parse(text)?))
+        Format::ExitCode => return Err(ReadError::NoDocument),
+        Format::Junit => one(junit::read(json::text(bytes)?)?),
+        Format::AgentEval => one(agent_eval::read(json::text(bytes)?)?),
+        Format::Inspect => inspect::read(bytes)?,
+        Format::Harbor => one(harbor::read(json::text(bytes)?)?),
+        Format::Promptfoo => promptfoo::read(json::text(bytes)?)?,
+        Format::Jsonl(at) => graded::read_lines(json::text(bytes)?, at)?,
+        Format::Json(at) => one(graded::read(json::text(bytes)?, at)?),
     };
-    Err(ReadError::Unknown(seen))
+    Ok(Read {
+        attempts,
+        is_evals: false,
+    })
 }
 
-/// The first keys of an object, for a message.
-fn keys(document: &Map<String, Value>) -> String {
-    const SHOWN: usize = 8;
-    let mut shown: Vec<String> = document
-        .keys()
-        .take(SHOWN)
-        .map(|key| format!("`{}`", json::excerpt(key, 0)))
-        .collect();
-    if document.len() > SHOWN {
-        shown.push(format!("{} more", document.len() - SHOWN));
+/// Takes secrets out of a result, in an archive out of each of its files.
+///
+/// # Errors
+/// An archive that cannot be read: what is in it is not known.
+pub fn redact(bytes: &[u8], redactor: &Redactor) -> Result<Vec<u8>, ReadError> {
+    if !zip::is_zip(bytes) {
+        return Ok(redactor.bytes(bytes).into_owned());
     }
-    shown.join(", ")
+    let archive = Archive::open(bytes, inspect::LIMITS)?;
+    Ok(archive.map(|file| redactor.bytes(&file).into_owned())?)
+}
+
+/// A row of a whole run that one document holds.
+pub(super) struct Row {
+    pub(super) experiment: String,
+    pub(super) eval: String,
+    /// From 1.
+    pub(super) run: u32,
+    pub(super) ending: RowEnding,
+    pub(super) labels: Vec<(&'static str, String)>,
+}
+
+/// How an attempt in a document ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RowEnding {
+    Passed,
+    Failed,
+    Errored,
+}
+
+/// The rows of a document that holds a whole run; `None` where it is not of a format that can.
+pub(super) fn rows(bytes: &[u8]) -> Result<Option<Vec<Row>>, ReadError> {
+    if zip::is_zip(bytes) {
+        return inspect::rows(bytes).map(Some);
+    }
+    match auto::candidates_of_object(json::text(bytes)?)?.as_slice() {
+        [auto::Candidate::Inspect] => inspect::rows(bytes).map(Some),
+        [auto::Candidate::Promptfoo] => promptfoo::rows(json::text(bytes)?).map(Some),
+        _ => Ok(None),
+    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use super::error::Problem;
+use super::harness::{self, RowEnding};
 use super::json;
 use crate::model::Labels;
 
@@ -130,6 +131,25 @@ struct Display {
 }
 
 impl Row {
+    /// A row of a whole run that one of a harness's documents holds.
+    pub(super) fn of_harness(row: harness::Row) -> Self {
+        let mut labels = Labels::default();
+        for (name, value) in &row.labels {
+            labels.add(name, value);
+        }
+        let errored = row.ending == RowEnding::Errored;
+        Self {
+            experiment: Some(row.experiment),
+            eval: Some(row.eval),
+            passed: Some(row.ending == RowEnding::Passed).filter(|_| !errored),
+            // An attempt that gave no result.
+            attempts: errored.then_some(0),
+            run: Some(row.run),
+            labels,
+            ..Self::default()
+        }
+    }
+
     /// Adds a label where `value` is a text, or a list of nothing but texts, short enough to be one.
     fn label(&mut self, name: &str, value: Value) {
         let values = match value {

@@ -155,7 +155,7 @@ fn a_wrong_array_says_where_and_what_was_expected() {
     it is empty: expected JSON
     it is empty: expected JSON
     expected a JSON array of rows or a `summary.json`, found `hello`
-    it is a JSON object without `schema`: expected an array of rows, or a `summary.json` of evalwave
+    it is a JSON object without `schema`: expected an array of rows, a `summary.json` of evalwave, an inspect_ai log, or promptfoo's output
     it is written as `evalwave.summary/7`, and this version of evalwave reads `evalwave.summary/1`
     line 1, column 32: missing field `tool`
     row 2: line 1, column 52: invalid type: integer `3`, expected an object with `experiment`, `eval` and `passed`

@@ -7,20 +7,20 @@ use camino::{Utf8Path, Utf8PathBuf};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::collect::{self, Collected, ResultFile};
-use super::ending::{TryEnd, indexes};
-use super::environment;
+use super::clock::{Clock, seconds};
+use super::collect::{self, Collected, Located};
+use super::ending::{Ends, TryEnd, indexes};
 use super::failure::{
     failure, past_limit, sandbox_failed, sandbox_gone, store_failed, with_output, within, within_limit,
 };
 use super::ledger::Account;
 use super::output::OutputLog;
-use super::{Job, Recorder, prepare};
+use super::{Job, Recorder, environment, evidence, prepare};
 use crate::aggregate::{CommandEnd, Course, Failure, Judgement, Ran, judge, round_seconds};
 use crate::config::template::{CommandTemplate, UnknownPlaceholder, Values};
 use crate::model::layout::OUTPUT_FILE;
 use crate::model::{
-    AttemptDetails, AttemptId, AttemptRecord, Boot, CancelReason, Check, ErrorClass, Event, Phase, Phases,
+    AttemptDetails, AttemptId, AttemptRecord, Boot, CancelReason, ErrorClass, Event, Outcome, Phase, Phases,
     Reading,
 };
 use crate::sandbox::{Backend, Command, Exit, Sandbox, SandboxSpec};
@@ -39,7 +39,9 @@ pub(super) struct TryContext {
     pub(super) pair: usize,
     pub(super) id: AttemptId,
     pub(super) try_number: u32,
-    pub(super) run_started: Instant,
+    /// What the try before it came to, where that was in this session of the run.
+    pub(super) earlier: Ends,
+    pub(super) clock: Clock,
 }
 
 impl TryContext {
@@ -55,14 +57,19 @@ impl TryContext {
             phases: Phases::default(),
             boot: None,
             notes: Vec::new(),
+            last: String::new(),
             started: Instant::now(),
         };
         let graded = match self.live(&mut life, cancel).await {
             Ok(graded) => graded,
             Err(course) => {
-                let judgement = judge(&course, &self.job.rules);
+                let mut judgement = judge(&course, &self.job.rules);
+                if let Some(error) = &mut judgement.error {
+                    // An engine's own words may hold what it was given.
+                    error.message = self.job.redactor.text(&error.message).into_owned();
+                }
                 let each = indexes(&self.job.plan, self.id.index);
-                each.map(|_| (judgement.clone(), None)).collect()
+                each.map(|_| Graded::without_result(judgement.clone())).collect()
             }
         };
         self.end(life, graded)
@@ -88,9 +95,9 @@ impl TryContext {
         let lived = lived?;
         let finished = finished.map_err(|error| Course::Failed(store_failed(error)))?;
         life.notes.extend(finished.note);
-        let (end, collected) =
-            lived.map_err(|failure| Course::Failed(with_output(failure, &finished.last)))?;
-        Ok(self.grade(end, collected, &finished.last, life))
+        life.last.clone_from(&finished.last);
+        let ended = lived.map_err(|failure| Course::Failed(with_output(failure, &finished.last)))?;
+        Ok(self.grade(ended, &finished.last, life))
     }
 
     /// Says that the try begins. Returns where its files go.
@@ -98,10 +105,14 @@ impl TryContext {
         let started = Event::AttemptStarted {
             attempt: self.id.clone(),
             try_number: self.try_number,
-            offset: seconds(begun - self.run_started),
+            offset: self.clock.offset(begun),
         };
         self.recorder.record(&started).await.map_err(store_failed)?;
-        let opened = self.recorder.open_try(&self.id, self.try_number).await;
+        let earlier = self
+            .earlier
+            .iter()
+            .find(|(record, _)| record.index == self.id.index);
+        let opened = self.recorder.open_try(&self.id, self.try_number, earlier).await;
         opened.map_err(store_failed)
     }
 
@@ -111,7 +122,7 @@ impl TryContext {
         life: &mut Life,
         directory: &Utf8Path,
         log: &mut OutputLog<'_>,
-    ) -> Result<(CommandEnd, Collected), Failure> {
+    ) -> Result<Ended, Failure> {
         let values = &environment::values(&self.job, self.pair, &self.id);
         if life.sandbox.is_none() {
             self.provision(life).await?;
@@ -134,6 +145,7 @@ impl TryContext {
             None => CommandEnd::KilledAtLimit(limit),
         };
         life.phases.set(Phase::Command, seconds(begun.elapsed()));
+        let full_disk = sandbox.full_disk().await;
         let begun = Instant::now();
         let collected = within_limit(
             limits.collect,
@@ -147,7 +159,11 @@ impl TryContext {
             ..failure
         })?;
         life.phases.set(Phase::Collect, seconds(begun.elapsed()));
-        Ok((end, collected))
+        Ok(Ended {
+            end,
+            full_disk,
+            collected,
+        })
     }
 
     /// An empty sandbox with the workspace in it. Only so many may be starting at once.
@@ -184,7 +200,7 @@ impl TryContext {
             ("eval", self.id.pair.eval.to_string()),
             ("attempt", format!("{}.{}", self.id.index, self.try_number)),
         ];
-        prepare::spec(&self.job, &name, labels, self.run_started.elapsed())
+        prepare::spec(&self.job, &name, labels, self.clock.started.elapsed())
     }
 
     /// `setup` where the sandbox is cold, then `boot`.
@@ -217,7 +233,14 @@ impl TryContext {
                 Some(Exit::Signal(signal)) => format!("`attempt.{phase}` was killed by signal {signal}"),
                 None => past_limit(phase, attempt.phases.setup),
             };
-            return Err(failure(phase, class, why));
+            let full = match &mut life.sandbox {
+                Some(sandbox) => sandbox.full_disk().await,
+                None => None,
+            };
+            return Err(match full {
+                Some(full) => failure(phase, ErrorClass::OutOfDisk, format!("{why}: {full}")),
+                None => failure(phase, class, why),
+            });
         }
         Ok(())
     }
@@ -233,27 +256,37 @@ impl TryContext {
         })
     }
 
-    fn grade(&self, end: CommandEnd, collected: Collected, last: &str, life: &mut Life) -> Vec<Graded> {
-        let Collected {
-            results,
-            expected_at,
-            notes,
-        } = collected;
+    fn grade(&self, ended: Ended, last: &str, life: &mut Life) -> Vec<Graded> {
+        let Ended {
+            end,
+            full_disk,
+            collected:
+                Collected {
+                    results,
+                    expected_at,
+                    notes,
+                },
+        } = ended;
         life.notes.extend(notes);
-        let missing = std::iter::repeat_with(|| (expected_at.clone(), ResultFile::Missing));
+        let missing = std::iter::repeat_with(|| Located::missing(&expected_at));
         results
             .into_iter()
             .chain(missing)
             .zip(indexes(&self.job.plan, self.id.index))
-            .map(|((path, result), _)| {
+            .map(|(located, _)| {
                 let ran = Ran {
                     end,
-                    result: result.found(),
-                    result_path: &path,
+                    result: located.result.found(),
+                    full_disk: full_disk.as_deref(),
+                    result_path: &located.path,
                     output_tail: last,
                 };
                 let judgement = judge(&Course::Ran(ran), &self.job.rules);
-                (judgement, result.into_reading())
+                Graded {
+                    judgement,
+                    reading: located.result.into_reading(),
+                    harness_file: located.harness_file,
+                }
             })
             .collect()
     }
@@ -263,13 +296,15 @@ impl TryContext {
         let each = round_seconds(life.started.elapsed().as_secs_f64() / graded.len() as f64);
         let sandbox = life.sandbox.as_ref();
         let confinement = sandbox.map(|sandbox| sandbox.confinement()).unwrap_or_default();
-        let reusable = graded.iter().all(|(judgement, _)| judgement.sandbox_is_usable());
+        let reusable = graded.iter().all(|each| each.judgement.sandbox_is_usable());
         // Where any attempt of the try gave a result, its command is never run again.
-        let retry = graded.iter().all(|(judgement, _)| judgement.retry);
-        let throttled = graded.iter().any(|(judgement, _)| judgement.throttled());
+        let retry = graded.iter().all(|each| each.judgement.retry);
+        let throttled = graded.iter().any(|each| each.judgement.throttled());
+        let output = evidence::excerpt(&life.last);
         let ends = graded.into_iter().zip(indexes(&self.job.plan, self.id.index));
-        let records = ends.map(|((judgement, reading), index)| {
-            let (checks, score, usage) = match reading {
+        let records = ends.map(|(graded, index)| {
+            let judgement = graded.judgement;
+            let (checks, score, usage) = match graded.reading {
                 Some(reading) => (reading.checks, reading.score, reading.usage),
                 None => (Vec::new(), None, None),
             };
@@ -277,17 +312,22 @@ impl TryContext {
                 pair: self.id.pair.clone(),
                 index,
             };
+            // The message of an error has the end of the output already.
+            let failed = matches!(judgement.outcome, Outcome::Failed | Outcome::TimedOut);
             let record = AttemptRecord {
                 index,
                 outcome: judgement.outcome,
                 reason: judgement.reason,
                 seconds: each,
-                started_offset: Some(seconds(life.started - self.run_started)),
+                started_offset: Some(self.clock.offset(life.started)),
                 phases: life.phases,
                 boot: life.boot,
                 tries: self.try_number,
                 error: judgement.error,
-                checks_failed: failed(&checks),
+                checks_failed: evidence::failed(&checks),
+                check_notes: evidence::check_notes(&checks),
+                checks: (!checks.is_empty()).then_some(checks.len()),
+                output: output.clone().filter(|_| failed),
                 score,
                 usage,
                 path: Some(id.path()),
@@ -296,6 +336,7 @@ impl TryContext {
                 checks,
                 confinement: confinement.clone(),
                 notes: life.notes.clone(),
+                harness_file: graded.harness_file,
             };
             (record, details)
         });
@@ -309,8 +350,30 @@ impl TryContext {
     }
 }
 
+/// What a command came to.
+struct Ended {
+    end: CommandEnd,
+    /// The sandbox's disk was full then, in words.
+    full_disk: Option<String>,
+    collected: Collected,
+}
+
 /// A judgement with the reading it rests on.
-type Graded = (Judgement, Option<Box<Reading>>);
+struct Graded {
+    judgement: Judgement,
+    reading: Option<Box<Reading>>,
+    harness_file: Option<String>,
+}
+
+impl Graded {
+    fn without_result(judgement: Judgement) -> Self {
+        Self {
+            judgement,
+            reading: None,
+            harness_file: None,
+        }
+    }
+}
 
 /// What a try has come by so far; outlives the work on it when that is cut off.
 struct Life {
@@ -319,6 +382,8 @@ struct Life {
     boot: Option<Boot>,
     /// What a reader should know.
     notes: Vec<String>,
+    /// The end of its output.
+    last: String,
     /// When it had its turn to hold a sandbox.
     started: Instant,
 }
@@ -354,15 +419,4 @@ async fn run_command(
         Ok(Err(error)) => Err(sandbox_failed(phase, &error)),
         Err(_) => Ok(None),
     }
-}
-
-/// The names of the checks that failed, in their order.
-fn failed(checks: &[Check]) -> Vec<String> {
-    let failed = checks.iter().filter(|check| !check.passed);
-    failed.map(|check| check.name.clone()).collect()
-}
-
-/// Seconds, as every document has them.
-pub(super) fn seconds(duration: Duration) -> f64 {
-    round_seconds(duration.as_secs_f64())
 }

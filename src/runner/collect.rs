@@ -38,12 +38,33 @@ impl Paths {
 /// What was brought out.
 #[derive(Default)]
 pub(super) struct Collected {
-    /// The results, by path, in name order: no more than the attempts that were asked for.
-    pub(super) results: Vec<(String, ResultFile)>,
+    /// The results in name order of their files: no more than the attempts that were asked for.
+    pub(super) results: Vec<Located>,
     /// Where a result was looked for.
     pub(super) expected_at: String,
     /// What a reader should know: files left out.
     pub(super) notes: Vec<String>,
+}
+
+/// A result, and where it lay.
+pub(super) struct Located {
+    /// The path in the workspace.
+    pub(super) path: String,
+    /// What lay there.
+    pub(super) result: ResultFile,
+    /// See [`crate::model::AttemptDetails::harness_file`].
+    pub(super) harness_file: Option<String>,
+}
+
+impl Located {
+    /// Where there is no file.
+    pub(super) fn missing(path: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            result: ResultFile::Missing,
+            harness_file: None,
+        }
+    }
 }
 
 /// What lay at a result's path.

@@ -2,6 +2,7 @@
 //! nothing itself.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,12 +13,13 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::attempt::{TryContext, seconds};
+use super::attempt::TryContext;
+use super::clock::Clock;
 use super::ending::{Ends, TryEnd, indexes};
 use super::ledger::Account;
+use super::remainder::{self, Remainder};
 use super::{Job, RecordError, Recorder, prepare};
 use crate::aggregate::{self, Course, Failure, judge};
-use crate::model::event::JOURNAL_SCHEMA;
 use crate::model::{
     AttemptDetails, AttemptId, AttemptRecord, CancelReason, Event, Outcome, Run, with_causes,
 };
@@ -39,6 +41,8 @@ pub(super) struct Driver {
     account: Arc<Account>,
     scheduler: Scheduler,
     run: Run,
+    begins: Event,
+    remainder: Remainder,
     started: Instant,
     starting: Arc<Semaphore>,
     tries: JoinSet<TryEnd>,
@@ -66,11 +70,18 @@ impl Driver {
     pub(super) fn new(job: Arc<Job>, backend: Arc<dyn Backend>, recorder: Arc<dyn Recorder>) -> Self {
         let plan = &job.plan;
         let retries = retry_budget(job.retry.budget, plan.attempts());
-        let spec = plan::spec(plan, job.retry.tries, retries);
+        let mut spec = plan::spec(plan, job.retry.tries, retries);
         let starting = Arc::new(Semaphore::new(backend.capacity().starting));
-        let run = Run::new(&job.run_id, job.started_at, job.commit.clone(), plan.clone());
-        let unrecorded = (0..plan.pairs.len()).map(|pair| (pair, plan.runs)).collect();
+        let begins = job.begins();
+        let mut run = job.run();
+        run.apply(&begins);
+        let remainder = Remainder::of(&job, &run, &mut spec.pairs);
+        spec.used = remainder::used(&job, &run);
+        let left = run.pairs.iter().map(|pair| remainder::left(&job, pair));
+        let unrecorded = left.enumerate().collect();
         Self {
+            begins,
+            remainder,
             scheduler: Scheduler::new(spec),
             run,
             started: Instant::now(),
@@ -98,20 +109,15 @@ impl Driver {
 
     /// Returns whether the run was cancelled before it was done.
     async fn drive(&mut self, cancel: &CancellationToken) -> bool {
-        let started = Event::RunStarted {
-            schema: JOURNAL_SCHEMA.to_owned(),
-            run_id: self.job.run_id.clone(),
-            started_at: self.job.started_at,
-            commit: self.job.commit.clone(),
-            plan: Box::new(self.job.plan.clone()),
-        };
-        self.note(self.recorder.record(&started).await);
+        self.note(self.recorder.record(&self.begins).await);
         let whereabouts = Event::SandboxesAt {
             run_id: self.job.run_id.clone(),
             whereabouts: self.backend.reaper().whereabouts(),
         };
         self.note(self.recorder.record(&whereabouts).await);
-        let mut cancelled = false;
+        self.go_on();
+        // A run that is cancelled before it begins starts nothing.
+        let mut cancelled = cancel.is_cancelled();
         match self.prepare(cancel).await {
             None => {
                 cancelled = true;
@@ -143,8 +149,33 @@ impl Driver {
         }
     }
 
+    /// Publishes what an earlier session of the run had no time to.
+    fn go_on(&mut self) {
+        if self.job.earlier.is_none() {
+            return;
+        }
+        self.notice(format!(
+            "resumed after {:.1} s with {} of {} attempts: those were kept",
+            self.remainder.since.as_secs_f64(),
+            self.job.kept(),
+            self.job.plan.attempts()
+        ));
+        let done = self.unrecorded.iter().filter(|(_, left)| **left == 0);
+        let mut done: Vec<usize> = done.map(|(pair, _)| *pair).collect();
+        done.sort_unstable();
+        for pair in done {
+            self.unrecorded.remove(&pair);
+            if !self.run.pairs[pair].published {
+                self.end_pair(pair);
+            }
+        }
+    }
+
     /// Makes ready what sandboxes start from; `None` where the run is cancelled first.
     async fn prepare(&self, cancel: &CancellationToken) -> Option<Result<Warm, Failure>> {
+        if self.scheduler.is_done() {
+            return Some(Ok(Warm::Cold(None)));
+        }
         let prepared = prepare::prepare(&self.job, self.backend.as_ref(), &self.account, &self.recorder);
         cancel.run_until_cancelled(prepared).await
     }
@@ -153,14 +184,24 @@ impl Driver {
     async fn give_up(&mut self, failure: Failure) -> bool {
         let judgement = judge(&Course::Failed(failure), &self.job.rules);
         for pair in 0..self.job.plan.pairs.len() {
+            if !self.unrecorded.contains_key(&pair) {
+                continue;
+            }
             let errored = |index| AttemptRecord {
                 outcome: judgement.outcome,
                 reason: None,
                 error: judgement.error.clone(),
                 ..AttemptRecord::not_started(index, CancelReason::Run)
             };
-            let ends = (1..=self.job.plan.runs).map(|index| (errored(index), AttemptDetails::default()));
-            self.end_attempts(pair, ends.collect());
+            let known = &self.run.pairs[pair];
+            let has_result = |index: &u32| {
+                let record = known.record(*index);
+                record.is_some_and(|record| record.outcome.is_graded())
+            };
+            let without = (1..=self.job.plan.runs).filter(|index| !has_result(index));
+            let ends = without.map(|index| (errored(index), AttemptDetails::default()));
+            let ends = ends.collect();
+            self.end_attempts(pair, ends);
         }
         while let Some(recorded) = self.recording.next().await {
             self.recorded(recorded);
@@ -200,6 +241,9 @@ impl Driver {
     fn start(&mut self, attempt: AttemptRef, try_number: u32, kept: bool) {
         let (cancel, cancelled) = oneshot::channel();
         self.cancels.insert(attempt, cancel);
+        let id = self.attempt_id(attempt);
+        // A try of an earlier session of the run has its number for good.
+        let try_number = try_number + self.earlier_tries(attempt);
         let context = TryContext {
             job: Arc::clone(&self.job),
             backend: Arc::clone(&self.backend),
@@ -207,9 +251,10 @@ impl Driver {
             account: Arc::clone(&self.account),
             starting: Arc::clone(&self.starting),
             pair: attempt.pair,
-            id: self.attempt_id(attempt),
+            id,
             try_number,
-            run_started: self.started,
+            earlier: self.failed.get(&attempt).cloned().unwrap_or_default(),
+            clock: self.clock(),
         };
         let sandbox = kept.then(|| self.kept.remove(&attempt.pair)).flatten();
         let handle = self.tries.spawn(context.run(sandbox, cancelled));
@@ -225,7 +270,7 @@ impl Driver {
         let mut end = match joined {
             Ok((_, end)) => end,
             Err(error) => {
-                let indexes = indexes(&self.job.plan, attempt.index);
+                let indexes = self.indexes(attempt);
                 TryEnd::broken(indexes, try_number, &error.to_string())
             }
         };
@@ -257,8 +302,9 @@ impl Driver {
                         continue;
                     };
                     let index = record.index;
+                    let pair = self.job.plan.pairs[attempt.pair].id.clone();
                     let event = Event::TryFailed {
-                        attempt: self.attempt_id(AttemptRef { index, ..attempt }),
+                        attempt: AttemptId { pair, index },
                         try_number: record.tries,
                         error,
                         seconds: record.seconds,
@@ -287,7 +333,13 @@ impl Driver {
                         AttemptDetails::default(),
                     )
                 };
-                indexes(&self.job.plan, attempt.index).map(not_started).collect()
+                let (stand, others): (Vec<u32>, Vec<u32>) = self
+                    .indexes(attempt)
+                    .partition(|index| self.stands(attempt.pair, *index));
+                for _ in stand {
+                    self.told(attempt.pair);
+                }
+                others.into_iter().map(not_started).collect()
             }
         };
         self.end_attempts(attempt.pair, ends);
@@ -316,7 +368,13 @@ impl Driver {
 
     fn recorded(&mut self, recorded: Recorded) {
         self.note(recorded.result);
-        let Some(pair) = recorded.pair else { return };
+        if let Some(pair) = recorded.pair {
+            self.told(pair);
+        }
+    }
+
+    /// One attempt less of a pair is to be told of.
+    fn told(&mut self, pair: usize) {
         let Some(left) = self.unrecorded.get_mut(&pair) else {
             return;
         };
@@ -378,7 +436,30 @@ impl Driver {
     fn attempt_id(&self, attempt: AttemptRef) -> AttemptId {
         AttemptId {
             pair: self.job.plan.pairs[attempt.pair].id.clone(),
-            index: attempt.index,
+            index: self.remainder.index(attempt),
+        }
+    }
+
+    fn indexes(&self, attempt: AttemptRef) -> RangeInclusive<u32> {
+        indexes(&self.job.plan, self.remainder.index(attempt))
+    }
+
+    /// How often an earlier session of the run has started an attempt.
+    fn earlier_tries(&self, attempt: AttemptRef) -> u32 {
+        let earlier = self.job.earlier.as_ref();
+        let pair = earlier.and_then(|earlier| earlier.run.pair(&self.job.plan.pairs[attempt.pair].id));
+        pair.map_or(0, |(_, pair)| pair.tries(self.remainder.index(attempt)))
+    }
+
+    /// Whether what an earlier session of the run says of an attempt is its last word.
+    fn stands(&self, pair: usize, index: u32) -> bool {
+        self.job.earlier.is_some() && remainder::stands(&self.run.pairs[pair], index)
+    }
+
+    fn clock(&self) -> Clock {
+        Clock {
+            started: self.started,
+            since: self.remainder.since,
         }
     }
 
@@ -422,7 +503,7 @@ impl Driver {
             self.notice(why);
         }
         let ended = Event::RunEnded {
-            offset: seconds(self.started.elapsed()),
+            offset: self.clock().offset(Instant::now()),
             cancelled,
             notices: self.run.notices.clone(),
         };

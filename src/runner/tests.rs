@@ -1,6 +1,7 @@
 //! Whole runs against a scripted engine, in paused time: what a user would see of them.
 
 mod engine;
+mod faults;
 mod scheduling;
 
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use super::{Job, RecordError, Recorder, run};
 use crate::config::settings::Given;
 use crate::config::{Config, Source, load};
 use crate::model::{
-    AttemptId, CancelReason, ErrorClass, Event, Labels, Outcome, Pair, PairId, Produces, Run, Verdict,
+    AttemptDetails, AttemptId, AttemptRecord, CancelReason, ErrorClass, Event, Labels, Outcome, Pair, PairId,
+    Produces, Run, Verdict,
 };
 use crate::plan::{Experience, Request, Select, build};
 use crate::redact::Redactor;
@@ -32,7 +34,12 @@ struct Memory {
 
 #[async_trait]
 impl Recorder for Memory {
-    async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, RecordError> {
+    async fn open_try(
+        &self,
+        attempt: &AttemptId,
+        try_number: u32,
+        _earlier: Option<&(AttemptRecord, AttemptDetails)>,
+    ) -> Result<Utf8PathBuf, RecordError> {
         let root = Utf8Path::from_path(self.directory.path()).unwrap();
         let path = root.join(attempt.path()).join(try_number.to_string());
         fs_err::create_dir_all(&path).unwrap();
@@ -115,6 +122,11 @@ async fn finish_planned(
     engine: Engine,
     cancel: CancellationToken,
 ) -> Done {
+    carry_out(job(config, pairs, experience), engine, cancel).await
+}
+
+/// A run that is about to begin.
+fn job(config: &Config, pairs: &[Pair], experience: &Experience) -> Job {
     let select = Select::default();
     let plan = build(&Request {
         config,
@@ -125,9 +137,10 @@ async fn finish_planned(
         is_pinned: false,
     })
     .unwrap();
-    let job = Job {
+    Job {
         run_id: "run".to_owned(),
         started_at: "2026-01-01T00:00:00Z".parse().unwrap(),
+        earlier: None,
         commit: None,
         plan,
         attempt: config.attempt.clone(),
@@ -141,7 +154,10 @@ async fn finish_planned(
             root: "/".into(),
             files: Vec::new(),
         },
-    };
+    }
+}
+
+async fn carry_out(job: Job, engine: Engine, cancel: CancellationToken) -> Done {
     let engine = Arc::new(engine);
     let memory = Arc::new(Memory {
         directory: TempDir::new().unwrap(),
@@ -231,6 +247,40 @@ async fn a_pair_whose_one_command_fails_has_all_its_attempts() {
     assert_eq!(done.run.pairs[0].held_seconds, 10.0, "of both tries, once");
     let ended = |event: &&Event| matches!(event, Event::PairEnded { .. });
     assert_eq!(done.events.iter().filter(ended).count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_keeps_every_sandbox_from_starting_is_said_once_for_each_attempt_and_not_tried_again() {
+    let engine = Engine::default().unready("there is no such image");
+    let done = finish(&config("runs: 2"), 2, engine, CancellationToken::new()).await;
+    assert_eq!(done.outcomes(), [[Outcome::Errored; 2]; 2]);
+    let records = done.run.pairs.iter().flat_map(|pair| &pair.records);
+    for error in records.map(|record| record.error.as_ref().unwrap()) {
+        assert_eq!(
+            (error.class, error.message.as_str()),
+            (ErrorClass::Provision, "there is no such image")
+        );
+    }
+    assert_eq!(done.engine.started.load(Ordering::SeqCst), 0);
+    let said = |event: &Event| matches!(event, Event::Preparing { line } if line == "looking");
+    assert!(done.events.iter().any(said));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sandbox_that_was_named_and_never_came_is_reaped_at_the_end() {
+    let engine = Engine::default().script("e1", 1, 1, Script::NoSandbox);
+    let done = finish(&config(""), 1, engine, CancellationToken::new()).await;
+    assert_eq!(done.outcomes(), [[Outcome::Passed]]);
+    assert_eq!(done.engine.reaped.load(Ordering::SeqCst), 1);
+    let mut open = std::collections::BTreeSet::new();
+    for event in &done.events {
+        match event {
+            Event::SandboxNamed { name, .. } => assert!(open.insert(name.clone())),
+            Event::SandboxGone { name } => assert!(open.remove(name)),
+            _ => {}
+        }
+    }
+    assert!(open.is_empty(), "each of them is told to be gone");
 }
 
 #[tokio::test(start_paused = true)]

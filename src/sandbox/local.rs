@@ -33,7 +33,8 @@ use crate::config::{HomeMode, LocalConfig};
 use crate::config::{LandlockMode, NetworkMode};
 use crate::model::Boot;
 use capacity::Machine;
-use directory::{RunDirectory, remove_tree};
+pub(super) use directory::RunDirectory;
+use directory::remove_tree;
 #[cfg(windows)]
 use jobs::{Launch, Processes};
 #[cfg(unix)]
@@ -121,7 +122,7 @@ impl LocalBackend {
             )
         })?;
         directory.remove_if_empty();
-        let (capacity, open_files) = measure(config);
+        let (capacity, open_files) = measure(config.memory_per_attempt);
         Ok(Self {
             capacity,
             reaper: LocalReaper::new(&options.temporary),
@@ -139,7 +140,12 @@ impl LocalBackend {
 
 /// What this machine can take at once. Raises this process's limit on open files as far as it goes.
 pub fn capacity_here(config: &LocalConfig) -> Capacity {
-    measure(config).0
+    measure(config.memory_per_attempt).0
+}
+
+/// The same for any engine on this machine, whose attempts are reckoned to take so much memory each, in bytes.
+pub(super) fn capacity_for(memory_per_attempt: u64) -> Capacity {
+    measure(memory_per_attempt).0
 }
 
 /// Most open files of this process, after its limit was raised as far as it goes; `None` where that is unknown.
@@ -151,7 +157,7 @@ pub(super) fn most_open_files() -> Option<u64> {
 }
 
 /// The capacity, and the soft limit on open files that commands get.
-fn measure(config: &LocalConfig) -> (Capacity, Option<u64>) {
+fn measure(memory_per_attempt: u64) -> (Capacity, Option<u64>) {
     #[cfg(unix)]
     let (open_files, most_files) = capacity::raise_open_files();
     #[cfg(not(unix))]
@@ -160,7 +166,7 @@ fn measure(config: &LocalConfig) -> (Capacity, Option<u64>) {
         memory: capacity::memory_available(),
         open_files: most_files,
     };
-    (capacity::capacity(machine, config.memory_per_attempt), open_files)
+    (capacity::capacity(machine, memory_per_attempt), open_files)
 }
 
 /// Keeps other processes of this user, attempts among them, from reading this process's memory and environment, where
@@ -319,12 +325,35 @@ impl Sandbox for LocalSandbox {
         packed
     }
 
+    #[cfg(unix)]
+    async fn full_disk(&mut self) -> Option<String> {
+        let (directory, workspace) = (self.files.directory.clone(), self.workspace.clone());
+        let looked = blocking(move || Ok([directory, workspace].iter().find_map(|path| full(path))));
+        // What cannot be looked at says nothing.
+        looked.await.ok().flatten()
+    }
+
     async fn stop(mut self: Box<Self>) -> Result<(), SandboxError> {
         self.files.stopped.store(true, Ordering::Relaxed);
         let killed = self.processes.stop(&self.files.directory).await;
         let removed = self.with_files(|files| files.remove()).await;
         killed.and(removed)
     }
+}
+
+/// A disk with less than this is full: hardly a file can be written.
+#[cfg(unix)]
+const FULL: u64 = 64 << 10;
+
+/// Whether hardly anything fits on the disk of a path, in words.
+#[cfg(unix)]
+fn full(path: &Utf8Path) -> Option<String> {
+    let disk = rustix::fs::statvfs(path.as_std_path()).ok()?;
+    let left = disk.f_bavail.saturating_mul(disk.f_frsize);
+    // Some file systems have no fixed number of files, and say 0 of both.
+    let no_files = disk.f_files > 0 && disk.f_favail == 0;
+    (left < FULL || no_files)
+        .then(|| format!("no space left on the disk of the sandbox ({left} bytes, at `{path}`)"))
 }
 
 impl LocalSandbox {

@@ -11,7 +11,7 @@ const EPISODE: Duration = Duration::from_secs(60);
 
 /// A number of attempts at once that gives way to throttling.
 ///
-/// Everything heard within an [`EPISODE`] of a cut belongs to it, and so does whatever is heard of a try that started
+/// Everything heard within an `EPISODE` of a cut belongs to it, and so does whatever is heard of a try that started
 /// before it: the tries of one crowd cut the limit once, however many they are. The episode's end does not depend on
 /// how long a provider asks to wait, or a provider that keeps asking would freeze the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,6 +14,15 @@ pub struct Budget {
     pub cost_per_second: f64,
 }
 
+/// What a run has used of its budget before it goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Used {
+    /// Time of all sandboxes together.
+    pub sandbox_time: Duration,
+    /// USD, besides what sandboxes cost.
+    pub cost: f64,
+}
+
 /// Why a run was stopped: it had used its budget.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Exhausted {
@@ -54,13 +63,13 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub(super) fn new(budget: Budget) -> Self {
+    pub(super) fn new(budget: Budget, used: Used) -> Self {
         Self {
             budget,
-            held: Duration::ZERO,
+            held: used.sandbox_time,
             running: 0,
             since: Duration::ZERO,
-            spent: 0.0,
+            spent: used.cost,
         }
     }
 
@@ -125,7 +134,7 @@ impl Meter {
 
 #[cfg(test)]
 mod tests {
-    use super::{Budget, Exhausted, Meter};
+    use super::{Budget, Exhausted, Meter, Used};
     use std::time::Duration;
 
     const fn s(seconds: u64) -> Duration {
@@ -134,10 +143,11 @@ mod tests {
 
     #[test]
     fn the_time_of_all_sandboxes_counts_together() {
-        let mut meter = Meter::new(Budget {
+        let budget = Budget {
             sandbox_time: Some(s(100)),
             ..Budget::default()
-        });
+        };
+        let mut meter = Meter::new(budget, Used::default());
         meter.start(s(0));
         meter.start(s(10));
         assert_eq!(
@@ -151,11 +161,12 @@ mod tests {
 
     #[test]
     fn what_results_report_counts_beside_what_sandboxes_cost() {
-        let mut meter = Meter::new(Budget {
+        let budget = Budget {
             cost: Some(10.0),
             cost_per_second: 0.1,
             ..Budget::default()
-        });
+        };
+        let mut meter = Meter::new(budget, Used::default());
         meter.start(s(0));
         meter.spend(4.0);
         assert_eq!(meter.exhausted(s(59)), None);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::Budget;
-use crate::model::{OnPass, Policy, Strategy};
+use super::{Budget, Used};
+use crate::model::{OnPass, Outcome, Policy, Strategy};
 
 /// Everything that decides the order of attempts. Times are since the run's start.
 #[derive(Clone, Debug)]
@@ -28,15 +28,19 @@ pub struct Spec {
     pub limits: Vec<usize>,
     /// What the run may use.
     pub budget: Budget,
+    /// What it has used already.
+    pub used: Used,
 }
 
 /// A pair as far as its place in the order depends on it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct PairSpec {
     /// How long the command of one attempt is expected to take; `None` is unknown, and counts as the longest known.
     pub predicted: Option<Duration>,
     /// The limits that its attempts count against, by position.
     pub limits: Vec<usize>,
+    /// What its first attempts came to, where an earlier session of the run has made them: they are not made again.
+    pub done: Vec<(Outcome, Option<f64>)>,
 }
 
 /// A strategy, with the choice that one of them has.

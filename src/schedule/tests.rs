@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::{
-    Action, AttemptRef, Budget, Ended, Ending, Pace, PairSpec, Scheduler, Spec, Timeline, retry_budget,
+    Action, AttemptRef, Budget, Ended, Ending, Pace, PairSpec, Scheduler, Spec, Timeline, Used, retry_budget,
     simulate,
 };
 use crate::model::{CancelReason, ErrorClass, OnPass, Outcome, Policy};
@@ -55,6 +55,7 @@ fn spec(pairs: usize, runs: u32, pace: Pace, concurrency: usize) -> Spec {
         overhead: None,
         limits: Vec::new(),
         budget: Budget::default(),
+        used: Used::default(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{AttemptRef, Budget, Ending, Pace, PairSpec, Spec, Timeline, simulate};
+use super::{AttemptRef, Budget, Ending, Pace, PairSpec, Spec, Timeline, Used, simulate};
 use crate::model::{Outcome, Policy};
 
 /// What each attempt of a run would take and give, whether it is started or not.
@@ -54,6 +54,7 @@ impl Trace {
             overhead: Some(self.overhead),
             limits: self.limits.clone(),
             budget: Budget::default(),
+            used: Used::default(),
         }
     }
 

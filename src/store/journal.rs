@@ -1,6 +1,6 @@
 //! The journal: one line an event, written by one thread that syncs many finished attempts at once.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::sync::mpsc;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -29,10 +29,35 @@ struct Line {
 impl Journal {
     /// Creates both files; they must not be there yet.
     pub(super) fn create(journal: &Utf8Path, sandboxes: &Utf8Path) -> Result<Self, StoreError> {
-        let journal = create_new(journal)?;
-        let sandboxes = create_new(sandboxes)?;
+        let journal = open(journal, true)?;
+        let sandboxes = open(sandboxes, true)?;
         // Held while the run goes on; where the file system has no locks, nobody is kept out.
         let _ = sandboxes.file().try_lock();
+        Self::write_to(journal, 0, sandboxes)
+    }
+
+    /// Goes on with a journal behind its first `whole` bytes: what follows them is a line that was cut off.
+    pub(super) fn go_on(journal: &Utf8Path, whole: u64, sandboxes: &Utf8Path) -> Result<Self, StoreError> {
+        let sandboxes = open(sandboxes, false)?;
+        if matches!(
+            sandboxes.file().try_lock(),
+            Err(std::fs::TryLockError::WouldBlock)
+        ) {
+            let directory = journal.parent().unwrap_or(journal);
+            return Err(StoreError::Running(directory.to_owned()));
+        }
+        let journal = open(journal, false)?;
+        journal.set_len(whole)?;
+        Self::write_to(journal, whole, sandboxes)
+    }
+
+    fn write_to(journal: fs::File, length: u64, sandboxes: fs::File) -> Result<Self, StoreError> {
+        let names = sandboxes.metadata()?.len();
+        let (journal, mut sandboxes) = (Lines::new(journal, length), Lines::new(sandboxes, names));
+        if names > 0 {
+            // The last name may have been cut off.
+            sandboxes.unwritten.push(b'\n');
+        }
         let (lines, incoming) = mpsc::channel();
         std::thread::Builder::new()
             .name("journal".to_owned())
@@ -42,12 +67,20 @@ impl Journal {
 
     /// Returns when the event is written, and synced where it is a result.
     pub(super) async fn write(&self, event: &Event) -> Result<(), StoreError> {
-        let mut text =
-            serde_json::to_string(event).map_err(|error| StoreError::Io(std::io::Error::other(error)))?;
-        text.push('\n');
+        let written = self.send(event)?;
+        written.await.map_err(|_| StoreError::JournalClosed)?
+    }
+
+    /// The same for a caller that nothing else waits for.
+    pub(super) fn write_now(&self, event: &Event) -> Result<(), StoreError> {
+        let written = self.send(event)?;
+        written.blocking_recv().map_err(|_| StoreError::JournalClosed)?
+    }
+
+    fn send(&self, event: &Event) -> Result<oneshot::Receiver<Result<(), StoreError>>, StoreError> {
         let (done, written) = oneshot::channel();
         let line = Line {
-            text,
+            text: line(event)?,
             sandbox: matches!(
                 event,
                 Event::SandboxesAt { .. }
@@ -55,12 +88,23 @@ impl Journal {
                     | Event::SandboxCreated { .. }
                     | Event::SandboxGone { .. }
             ),
-            sync: matches!(event, Event::AttemptEnded { .. } | Event::RunEnded { .. }),
+            sync: matches!(
+                event,
+                Event::AttemptEnded { .. } | Event::RunEnded { .. } | Event::RunConcluded { .. }
+            ),
             done,
         };
         self.lines.send(line).map_err(|_| StoreError::JournalClosed)?;
-        written.await.map_err(|_| StoreError::JournalClosed)?
+        Ok(written)
     }
+}
+
+/// An event as the journal has it.
+fn line(event: &Event) -> Result<String, StoreError> {
+    let mut text =
+        serde_json::to_string(event).map_err(|error| StoreError::Io(std::io::Error::other(error)))?;
+    text.push('\n');
+    Ok(text)
 }
 
 /// Whether a run still writes these names of sandboxes.
@@ -69,35 +113,63 @@ pub(super) fn is_being_written(sandboxes: &Utf8Path) -> bool {
     open.is_ok_and(|file| matches!(file.file().try_lock(), Err(std::fs::TryLockError::WouldBlock)))
 }
 
-fn create_new(path: &Utf8Path) -> Result<fs::File, StoreError> {
-    let opened = fs::OpenOptions::new().append(true).create_new(true).open(path);
+fn open(path: &Utf8Path, new: bool) -> Result<fs::File, StoreError> {
+    let mut options = fs::OpenOptions::new();
+    let opened = options.append(true).create(true).create_new(new).open(path);
     opened.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => StoreError::Occupied(path.parent().unwrap_or(path).to_owned()),
         _ => StoreError::Io(error),
     })
 }
 
+/// A file of whole lines. What could not be written is taken back, so that no line is torn in the middle of the file, and
+/// tried again with the next one: a disk that was full for a while costs nothing.
+struct Lines {
+    file: fs::File,
+    /// Bytes of whole lines.
+    length: u64,
+    unwritten: Vec<u8>,
+}
+
+impl Lines {
+    fn new(file: fs::File, length: u64) -> Self {
+        Self {
+            file,
+            length,
+            unwritten: Vec::new(),
+        }
+    }
+
+    fn append<'a>(&mut self, lines: impl Iterator<Item = &'a str>) -> std::io::Result<()> {
+        for line in lines {
+            self.unwritten.extend_from_slice(line.as_bytes());
+        }
+        if let Err(error) = self.file.write_all(&self.unwritten) {
+            self.file.set_len(self.length)?;
+            return Err(error);
+        }
+        self.length += self.unwritten.len() as u64;
+        self.unwritten.clear();
+        Ok(())
+    }
+}
+
 /// Writes whatever has gathered, syncs once, and answers all; so a wave that ends together costs one sync.
-fn write_lines(mut journal: fs::File, mut sandboxes: fs::File, incoming: &mpsc::Receiver<Line>) {
+fn write_lines(mut journal: Lines, mut sandboxes: Lines, incoming: &mpsc::Receiver<Line>) {
     while let Ok(first) = incoming.recv() {
         let batch: Vec<Line> = std::iter::once(first).chain(incoming.try_iter()).collect();
-        let text_of = |sandbox: bool| -> String {
-            batch
-                .iter()
-                .filter(|line| line.sandbox == sandbox)
-                .map(|line| line.text.as_str())
-                .collect()
+        let lines_of = |sandbox: bool| {
+            let lines = batch.iter().filter(move |line| line.sandbox == sandbox);
+            lines.map(|line| line.text.as_str())
         };
-        let written = sandboxes
-            .write_all(text_of(true).as_bytes())
-            .and_then(|()| journal.write_all(text_of(false).as_bytes()))
-            .and_then(|()| {
-                if batch.iter().any(|line| line.sync) {
-                    journal.sync_data()
-                } else {
-                    Ok(())
-                }
-            });
+        let named = sandboxes.append(lines_of(true));
+        let written = journal.append(lines_of(false)).and(named).and_then(|()| {
+            if batch.iter().any(|line| line.sync) {
+                journal.file.sync_data()
+            } else {
+                Ok(())
+            }
+        });
         for line in batch {
             let answer = match &written {
                 Ok(()) => Ok(()),
@@ -112,44 +184,119 @@ fn write_lines(mut journal: fs::File, mut sandboxes: fs::File, incoming: &mpsc::
     }
 }
 
-/// Reads a run back from its journal. A last line that was cut off in the middle is passed over.
+/// A run as its journal tells it.
+#[derive(Debug)]
+pub struct Replayed {
+    /// The run.
+    pub run: Run,
+    /// Lines that cannot be read, from 1: what they told is missing. The last one may be cut off.
+    pub broken: Vec<usize>,
+    /// Bytes of whole lines.
+    pub(super) whole: u64,
+}
+
+/// Reads a run back from its journal. Lines that cannot be read are passed over and named.
 ///
 /// # Errors
-/// A journal that is empty, of another version, or broken before its last line; disk errors.
-pub fn replay(path: &Utf8Path) -> Result<Run, StoreError> {
-    let bytes = fs::read(path)?;
+/// A journal whose first line does not start a run, or that is of another version; disk errors.
+pub fn replay(path: &Utf8Path) -> Result<Replayed, StoreError> {
+    let mut events = Events::open(path)?;
+    let mut run = start(path, &mut events)?;
+    for event in &mut events {
+        run.apply(&event?);
+    }
+    Ok(Replayed {
+        run,
+        broken: events.broken,
+        whole: events.whole,
+    })
+}
+
+/// The name of the run that a journal is of.
+pub(super) fn run_id(path: &Utf8Path) -> Result<String, StoreError> {
+    Ok(start(path, &mut Events::open(path)?)?.id)
+}
+
+/// The run as the first line starts it.
+fn start(path: &Utf8Path, events: &mut Events) -> Result<Run, StoreError> {
     let broken = |why: String| StoreError::Journal {
         path: Utf8PathBuf::from(path),
         why,
     };
-    let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
-    // What follows the last newline is empty, or torn.
-    let whole = &lines[..lines.len() - 1];
-    let mut run: Option<Run> = None;
-    for (at, line) in whole.iter().enumerate() {
-        let event: Event = serde_json::from_slice(line)
-            .map_err(|error| broken(format!("line {} is not an event ({error})", at + 1)))?;
-        match (&mut run, event) {
-            (
-                None,
-                Event::RunStarted {
-                    schema,
-                    run_id,
-                    started_at,
-                    commit,
-                    plan,
-                },
-            ) => {
-                if schema != JOURNAL_SCHEMA {
-                    return Err(broken(format!(
-                        "its version is `{schema}`, expected `{JOURNAL_SCHEMA}`"
-                    )));
+    let other_version =
+        |schema: &str| broken(format!("its version is `{schema}`, expected `{JOURNAL_SCHEMA}`"));
+    match events.next().transpose()? {
+        Some(Event::RunStarted { schema, .. }) if schema != JOURNAL_SCHEMA => Err(other_version(&schema)),
+        Some(Event::RunStarted {
+            run_id,
+            started_at,
+            commit,
+            plan,
+            ..
+        }) if events.line == 1 => Ok(Run::new(&run_id, started_at, commit, *plan)),
+        None if events.line == 0 => Err(StoreError::Nothing(path.parent().unwrap_or(path).to_owned())),
+        _ => Err(match first_schema(path)? {
+            Some(schema) => other_version(&schema),
+            None => broken("its first line does not start a run".to_owned()),
+        }),
+    }
+}
+
+/// The version that a first line claims which this version cannot read.
+fn first_schema(path: &Utf8Path) -> Result<Option<String>, StoreError> {
+    let mut line = String::new();
+    // A line that is no text claims nothing.
+    let _ = BufReader::new(fs::File::open(path)?).read_line(&mut line);
+    let value: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
+    let schema = value.pointer("/run_started/schema");
+    let schema = schema.and_then(|schema| schema.as_str()).map(str::to_owned);
+    Ok(schema.filter(|schema| schema != JOURNAL_SCHEMA))
+}
+
+/// The events of a journal, read line by line, so that its size takes no memory.
+pub(super) struct Events {
+    file: BufReader<fs::File>,
+    buffer: Vec<u8>,
+    /// Lines read so far.
+    line: usize,
+    broken: Vec<usize>,
+    whole: u64,
+}
+
+impl Events {
+    pub(super) fn open(path: &Utf8Path) -> Result<Self, StoreError> {
+        Ok(Self {
+            file: BufReader::with_capacity(1 << 18, fs::File::open(path)?),
+            buffer: Vec::new(),
+            line: 0,
+            broken: Vec::new(),
+            whole: 0,
+        })
+    }
+}
+
+impl Iterator for Events {
+    type Item = Result<Event, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            self.buffer.clear();
+            match self.file.read_until(b'\n', &mut self.buffer) {
+                Err(error) => return Some(Err(error.into())),
+                Ok(0) => return None,
+                Ok(_) if self.buffer.last() != Some(&b'\n') => {
+                    // Cut off: nothing was ever told that rests on it.
+                    return None;
                 }
-                run = Some(Run::new(&run_id, started_at, commit, *plan));
+                Ok(read) => {
+                    self.line += 1;
+                    self.whole += read as u64;
+                }
             }
-            (None, _) => return Err(broken("its first line does not start a run".to_owned())),
-            (Some(run), event) => run.apply(&event),
+            match serde_json::from_slice(&self.buffer) {
+                Ok(event) => return Some(Ok(event)),
+                Err(_) => self.broken.push(self.line),
+            }
         }
     }
-    run.ok_or_else(|| broken("it is empty".to_owned()))
 }

@@ -7,11 +7,13 @@ use fs_err as fs;
 use serde::Deserialize;
 
 use super::{ATTEMPT_FILE, StoreError, remove, write_atomically};
-use crate::aggregate::publish_document;
+use crate::aggregate::{Published, Standing, publish_document};
 use crate::config::template::Values;
 use crate::config::{PublishConfig, PublishWhat};
 use crate::model::layout::{KEPT_DIR, RAW_RESULTS, RESULT_FILE};
-use crate::model::{AttemptDetails, AttemptId, AttemptRecord, Outcome, PlannedPair, Verdict};
+use crate::model::{
+    AttemptDetails, AttemptId, AttemptRecord, Outcome, PairSummary, PlannedPair, Verdict, file_name,
+};
 
 /// What is to be published of one pair.
 pub(super) struct Job {
@@ -42,13 +44,25 @@ impl Job {
             return Ok(());
         }
         let name = format!("{RAW_RESULTS}{}", self.pair.id.directory());
-        let partial = self.run_dir.join(format!(".{name}.partial"));
-        if partial.exists() {
-            remove(&partial)?;
+        let [partial, earlier] =
+            ["partial", "earlier"].map(|what| self.run_dir.join(format!(".{name}.{what}")));
+        for left in [&partial, &earlier] {
+            if left.exists() {
+                remove(left)?;
+            }
         }
-        let published = self
-            .build(&attempts, &partial)
-            .and_then(|()| Ok(fs::rename(&partial, self.run_dir.join(name))?));
+        let target = self.run_dir.join(name);
+        let published = self.build(&attempts, &partial).and_then(|()| {
+            // Of a run that was resumed; a directory does not give way to another one by itself.
+            if target.exists() {
+                fs::rename(&target, &earlier)?;
+            }
+            fs::rename(&partial, &target)?;
+            if earlier.exists() {
+                remove(&earlier)?;
+            }
+            Ok(())
+        });
         if published.is_err() {
             // It may never have come into being.
             let _ = remove(&partial);
@@ -71,24 +85,27 @@ impl Job {
         let from = self.run_dir.join(attempt.path());
         let file: AttemptFile = read_json(&from.join(ATTEMPT_FILE))?;
         let result = from.join(RESULT_FILE);
+        let harness_file = file.details.harness_file.as_deref();
         // A command that was killed may have left anything there.
-        let document = match result.is_file() {
+        let document = match harness_file.is_none() && result.is_file() {
             true => String::from_utf8(fs::read(&result)?).ok(),
             false => None,
         };
         // Alone, the document stands for the pair; among all, each stands for itself.
-        let (passed, attempts) = match self.config.what {
-            PublishWhat::Representative => (self.verdict == Verdict::Pass, self.graded.len()),
-            PublishWhat::All => (file.attempt.outcome == Outcome::Passed, 1),
+        let standing = match self.config.what {
+            PublishWhat::Representative => Standing {
+                passed: self.verdict == Verdict::Pass,
+                attempts: u32::try_from(self.graded.len()).unwrap_or(u32::MAX),
+                run: None,
+            },
+            PublishWhat::All => Standing {
+                passed: file.attempt.outcome == Outcome::Passed,
+                attempts: 1,
+                run: Some(index),
+            },
         };
-        let document = publish_document(
-            document.as_deref(),
-            &self.pair.id,
-            passed,
-            u32::try_from(attempts).unwrap_or(u32::MAX),
-            &file.details.checks,
-        )
-        .map_err(|error| StoreError::Io(error.into()))?;
+        let document = publish_document(document.as_deref(), &self.pair.id, standing, &file.details.checks)
+            .map_err(|error| StoreError::Io(error.into()))?;
         let target = into.join(self.file(&attempt)?);
         let kept = from.join(KEPT_DIR);
         if kept.is_dir() {
@@ -97,6 +114,14 @@ impl Job {
         }
         if let Some(parent) = target.parent() {
             fs::create_dir_all(parent)?;
+        }
+        if let Some(name) = harness_file.filter(|name| !name.contains(['/', '\\'])) {
+            // What the harness wrote lies beside the document that stands for it.
+            let ending = Utf8Path::new(name).extension().unwrap_or_default();
+            fs::copy(
+                from.join(name),
+                target.with_extension(format!("harness.{ending}")),
+            )?;
         }
         write_atomically(&target, document.as_bytes())
     }
@@ -109,6 +134,32 @@ impl Job {
     }
 }
 
+/// The documents that a run directory holds of a pair: the one that stands for it, or else one of each of its attempts,
+/// where they lie as the layouts have it that publishing steps read.
+pub(super) fn documents(run_dir: &Utf8Path, pair: &PairSummary) -> Result<Vec<Published>, StoreError> {
+    let id = pair.id();
+    let directory = run_dir.join(format!("{RAW_RESULTS}{}", id.directory()));
+    let eval = file_name(id.eval.as_str());
+    let read = |run: Option<u32>, path: String| {
+        let file = directory.join(&path);
+        match file.is_file() {
+            true => Ok(Some(Published {
+                pair: id.clone(),
+                run,
+                text: fs::read_to_string(file)?,
+                path,
+            })),
+            false => Ok(None),
+        }
+    };
+    if let Some(document) = read(None, format!("{eval}.json"))? {
+        return Ok(vec![document]);
+    }
+    let runs = pair.attempts.iter().map(|attempt| attempt.index);
+    let of_runs = runs.map(|run| read(Some(run), format!("{eval}/run-{run}/result.json")));
+    of_runs.filter_map(Result::transpose).collect()
+}
+
 fn read_json<T: for<'de> Deserialize<'de>>(path: &Utf8Path) -> Result<T, StoreError> {
     let bytes = fs::read(path)?;
     serde_json::from_slice(&bytes).map_err(|source| StoreError::Broken {
@@ -117,15 +168,16 @@ fn read_json<T: for<'de> Deserialize<'de>>(path: &Utf8Path) -> Result<T, StoreEr
     })
 }
 
-/// Copies what was kept, which is files and directories.
-fn copy_tree(from: &Utf8Path, to: &Utf8Path) -> Result<(), StoreError> {
+/// Copies files and directories; of links, which nothing of ours makes, none.
+pub(super) fn copy_tree(from: &Utf8Path, to: &Utf8Path) -> Result<(), StoreError> {
     fs::create_dir_all(to)?;
     for entry in from.read_dir_utf8()? {
         let entry = entry?;
         let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
             copy_tree(entry.path(), &target)?;
-        } else {
+        } else if kind.is_file() {
             fs::copy(entry.path(), &target)?;
         }
     }

@@ -1,7 +1,7 @@
 use camino::Utf8Path;
 use tempfile::TempDir;
 
-use super::{RunDir, Stored, load};
+use super::{RunDir, Stored, load, replay};
 use crate::config::settings::Given;
 use crate::config::{Config, Source, load as load_config};
 use crate::model::event::JOURNAL_SCHEMA;
@@ -70,7 +70,7 @@ fn ended(outcome: Outcome) -> Event {
 
 fn replayed(root: &Utf8Path) -> Run {
     match load(root).unwrap() {
-        Stored::Unfinished(run) => *run,
+        Stored::Journal(replayed) => replayed.run,
         Stored::Summary(_) => panic!("there is no summary"),
     }
 }
@@ -90,7 +90,7 @@ async fn a_pair_is_published_whatever_a_killed_command_left_as_its_result() {
     let temporary = TempDir::new().unwrap();
     let root = Utf8Path::from_path(temporary.path()).unwrap();
     let directory = started(root).await;
-    let files = directory.open_try(&attempt(), 1).await.unwrap();
+    let files = directory.open_try(&attempt(), 1, None).await.unwrap();
     fs_err::write(files.join("result.json"), b"{\"passed\": \xff").unwrap();
     directory.record(&ended(Outcome::TimedOut)).await.unwrap();
     let pair_ended = Event::PairEnded {
@@ -109,7 +109,7 @@ async fn a_pair_is_published_whatever_a_killed_command_left_as_its_result() {
 }
 
 #[tokio::test]
-async fn a_line_that_was_cut_off_is_passed_over_and_one_that_is_broken_is_not() {
+async fn a_line_that_cannot_be_read_costs_only_itself_and_is_named() {
     let temporary = TempDir::new().unwrap();
     let root = Utf8Path::from_path(temporary.path()).unwrap();
     let directory = started(root).await;
@@ -118,7 +118,59 @@ async fn a_line_that_was_cut_off_is_passed_over_and_one_that_is_broken_is_not() 
     let whole = fs_err::read_to_string(&journal).unwrap();
     fs_err::write(&journal, format!("{whole}{{\"attempt_en")).unwrap();
     assert_eq!(replayed(root).pairs[0].records.len(), 1);
-    fs_err::write(&journal, format!("{whole}{{\"attempt_en\n")).unwrap();
+    let (first, rest) = whole.split_once('\n').unwrap();
+    fs_err::write(&journal, format!("{first}\n{{\"attempt_en\0\n{rest}")).unwrap();
+    let replayed = replay(&journal).unwrap();
+    assert_eq!(
+        (replayed.broken, replayed.run.pairs[0].records.len()),
+        (vec![2], 1)
+    );
+    fs_err::write(&journal, format!("{{\"run_sta\n{rest}")).unwrap();
     let broken = load(root).unwrap_err().to_string();
-    assert!(broken.contains("line 3 is not an event"), "{broken}");
+    assert!(broken.contains("its first line does not start a run"), "{broken}");
+    fs_err::write(
+        &journal,
+        whole.replace("evalwave.journal/1", "evalwave.journal/0"),
+    )
+    .unwrap();
+    let older = load(root).unwrap_err().to_string();
+    assert!(
+        older.contains("its version is `evalwave.journal/0`, expected `evalwave.journal/1`"),
+        "{older}"
+    );
+}
+
+/// The journal of a run that came to its end, and whatever a hostile or broken disk makes of it.
+#[test]
+fn no_journal_panics_and_none_tells_more_than_was_told() {
+    use proptest::prelude::*;
+
+    let temporary = TempDir::new().unwrap();
+    let root = Utf8Path::from_path(temporary.path()).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let directory = runtime.block_on(started(root));
+    runtime
+        .block_on(directory.record(&ended(Outcome::Failed)))
+        .unwrap();
+    let journal = root.join("journal.jsonl");
+    let whole = fs_err::read(&journal).unwrap();
+    let damaged = root.join("damaged.jsonl");
+    let damage = (
+        0..whole.len(),
+        0..64_usize,
+        proptest::collection::vec(any::<u8>(), 0..64),
+    );
+    proptest!(ProptestConfig::with_cases(2000), |((at, taken, put) in damage)| {
+        let end = (at + taken).min(whole.len());
+        let bytes = [&whole[..at], &put, &whole[end..]].concat();
+        fs_err::write(&damaged, bytes).unwrap();
+        if let Ok(replayed) = replay(&damaged) {
+            prop_assert!(replayed.run.pairs.iter().all(|pair| pair.records.len() <= 1));
+            let _ = crate::aggregate::summarize(&replayed.run);
+        }
+    });
+    proptest!(|(bytes in proptest::collection::vec(any::<u8>(), 0..512))| {
+        fs_err::write(&damaged, bytes).unwrap();
+        prop_assert!(replay(&damaged).is_err());
+    });
 }

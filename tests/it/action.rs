@@ -9,6 +9,8 @@ mod hostile;
 #[cfg(target_os = "linux")]
 mod install;
 mod outcome;
+#[cfg(unix)]
+mod rerun;
 mod safety;
 
 use std::collections::BTreeMap;

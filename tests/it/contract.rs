@@ -2,6 +2,7 @@
 //!
 //! A sandbox of the suite has `sh` and the common tools of busybox, and no more.
 
+mod command;
 mod commands;
 mod endings;
 mod engines;
@@ -9,9 +10,9 @@ mod files;
 
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
-use evalwave::sandbox::{Backend, Command, Sandbox, Workspace};
+use evalwave::sandbox::{Backend, Command, Sandbox, SandboxSpec, Workspace};
 
-use crate::support::sandbox::{shell, start};
+use crate::support::sandbox::{Remembered, shell, spec};
 
 /// An engine, and what is seen of it from outside.
 #[async_trait]
@@ -19,10 +20,15 @@ trait Engine: Send + Sync {
     /// What is held to its promises.
     fn backend(&self) -> &dyn Backend;
 
+    /// The run that its sandboxes belong to.
+    fn run_id(&self) -> &str {
+        "r1"
+    }
+
     /// An empty directory, which workspaces may be uploaded from.
     fn source(&self) -> &Utf8Path;
 
-    /// What there is of sandboxes of the run `r1`, by any names.
+    /// What there is of the run's sandboxes, by any names.
     async fn left(&self) -> Vec<String>;
 
     /// What anybody who may look at the engine sees of these sandboxes: argument lists, labels, names of files.
@@ -39,7 +45,16 @@ struct Bench(Box<dyn Engine>);
 
 impl Bench {
     async fn start(&self, name: &str) -> Box<dyn Sandbox> {
-        start(self.0.backend(), name).await
+        let (spec, ledger) = (self.spec(name), Remembered::default());
+        self.0.backend().start(&spec, &ledger).await.unwrap()
+    }
+
+    fn spec(&self, name: &str) -> SandboxSpec {
+        let run_id = self.0.run_id();
+        SandboxSpec {
+            run_id: run_id.to_owned(),
+            ..spec(&format!("{run_id}-{name}"))
+        }
     }
 
     /// A sandbox with these files of the source.
@@ -132,7 +147,8 @@ macro_rules! contract {
                 what_is_not_there_is_no_failure_to_download
                 a_download_brings_trees_with_links_and_modes
                 a_large_file_comes_back_whole
-                nothing_outside_the_workspace_is_brought_out
+                nothing_of_this_machine_is_brought_out
+                a_result_may_be_a_link_within_the_workspace
                 an_old_result_is_removed_and_nothing_else
                 sandboxes_do_not_see_each_others_files;
             endings:
@@ -150,4 +166,4 @@ macro_rules! contract {
     };
 }
 
-contract!(local vercel);
+contract!(local docker scripted by_files docker_cli slurm vercel);

@@ -1,9 +1,17 @@
 //! The documentation: its commands run, its output is real, its links lead somewhere.
 
-use crate::support::{ev, evalwave, repository, stdout};
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::support::{ev, evalwave, git, repository, stdout};
 
 /// Documents with commands to run.
-const DOCUMENTS: [&str; 3] = ["README.md", "CONTRIBUTING.md", "docs/statistics.md"];
+const DOCUMENTS: [&str; 5] = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/statistics.md",
+    "docs/formats.md",
+    "docs/presets.md",
+];
 
 fn read(name: &str) -> String {
     fs_err::read_to_string(repository().join(name)).unwrap()
@@ -20,14 +28,32 @@ fn blocks(text: &str, language: &str) -> Vec<String> {
 
 /// Output with what changes from run to run made the same.
 fn steady(text: &str) -> String {
-    let moving =
-        regex::Regex::new(r"\b\d+(?:\.\d)? ?s\b|\b\d{8}-\d{6}-[0-9a-f]{8}\b|\bthis run [0-9a-f]{7}\b")
-            .unwrap();
+    // What bounded a run is the slowest attempt, or a start that came late on a busy machine.
+    let moving = regex::Regex::new(
+        r"(?m)^Bounded by .*$|\b\d+(?:\.\d)? ?s\b|\b\d{8}-\d{6}-[0-9a-f]{8}\b|\bthis run [0-9a-f]{7}\b",
+    )
+    .unwrap();
     let text = moving.replace_all(text, "…");
     text.lines()
         .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n")
         .collect()
 }
+
+/// Documents without commands for this repository.
+const MORE: [&str; 8] = [
+    "ARCHITECTURE.md",
+    "docs/action.md",
+    "docs/configuration.md",
+    "docs/report.md",
+    "docs/scheduling.md",
+    "docs/troubleshooting.md",
+    "examples/local-llm/README.md",
+    GUIDES,
+];
+
+/// Guides for another repository than this one: their files are written into a copy of the quickstart, where their
+/// commands run.
+const GUIDES: &str = "docs/how-to.md";
 
 /// Every command of these documents, with how it is run here. A command that is in none of these is not tested.
 #[test]
@@ -55,7 +81,18 @@ fn the_evalwave_commands_of_the_documents_do_what_they_say() {
         let commands = commands.iter().flat_map(|block| block.lines());
         for line in commands.filter_map(|line| line.strip_prefix("cargo run --release -- ")) {
             let arguments = line.split(" #").next().unwrap().trim();
-            let mut command = evalwave(&repository());
+            // What is written goes elsewhere than into this repository.
+            let empty = tempfile::TempDir::new().unwrap();
+            let directory = match arguments.starts_with("init") {
+                true => Utf8PathBuf::try_from(empty.path().to_owned()).unwrap(),
+                false => repository(),
+            };
+            let run = scratch.path().join("run");
+            let arguments = arguments.replace("evalwave-out/latest", run.to_str().unwrap());
+            if arguments.contains("--preset promptfoo") {
+                fs_err::write(directory.join("promptfooconfig.yaml"), "").unwrap();
+            }
+            let mut command = evalwave(&directory);
             command.args(arguments.split_whitespace());
             if arguments.starts_with("run ") {
                 command
@@ -99,8 +136,7 @@ fn the_example_of_the_statistics_is_what_compare_says() {
 #[test]
 fn every_relative_link_leads_to_a_file() {
     let link = regex::Regex::new(r"\]\(([^)#:]+)(#[^)]*)?\)").unwrap();
-    let more = ["ARCHITECTURE.md", "docs/action.md", "docs/scheduling.md"];
-    for document in DOCUMENTS.into_iter().chain(more) {
+    for document in DOCUMENTS.into_iter().chain(MORE) {
         let text = read(document);
         let directory = repository().join(document);
         for found in link.captures_iter(&text) {
@@ -108,4 +144,99 @@ fn every_relative_link_leads_to_a_file() {
             assert!(target.exists(), "{document}: {}", &found[1]);
         }
     }
+}
+
+fn copy(from: &Utf8Path, to: &Utf8Path) {
+    fs_err::create_dir_all(to).unwrap();
+    for entry in from.read_dir_utf8().unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(entry.path(), &target);
+        } else {
+            fs_err::copy(entry.path(), &target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_guides_work_in_a_repository_of_somebody_else() {
+    let scratch = tempfile::TempDir::new().unwrap();
+    let root = Utf8Path::from_path(scratch.path()).unwrap();
+    copy(&repository().join("examples/quickstart"), root);
+    // The agent that never comes to an end shows nothing here.
+    fs_err::remove_file(root.join("agents/sleepy.sh")).unwrap();
+    let text = read(GUIDES);
+    let files = blocks(&text, "yaml");
+    let files: Vec<(&str, &String)> = files
+        .iter()
+        .filter_map(|block| Some((block.strip_prefix("# ")?.lines().next()?, block)))
+        .collect();
+    for (name, block) in &files {
+        fs_err::write(root.join(name), block).unwrap();
+    }
+    git(root, &["init", "-q"]);
+    git(root, &["add", "."]);
+    git(root, &["commit", "-q", "-m", "suite"]);
+    let commands = blocks(&text, "sh");
+    let commands: Vec<&str> = commands.iter().flat_map(|block| block.lines()).collect();
+    for line in &commands {
+        let command = line.split(" #").next().unwrap();
+        let words = shlex::split(command).unwrap();
+        let (program, arguments) = words.split_first().unwrap();
+        assert_eq!(program, "evalwave", "`{line}` is run by no test");
+        let done = evalwave(root).args(arguments).assert().code(0);
+        assert_ne!(stdout(&done), "", "{line}");
+    }
+    for (name, _) in files {
+        let named = commands.iter().any(|command| command.contains(name));
+        assert!(named, "`{name}` is used by no command");
+    }
+}
+
+#[test]
+fn every_message_of_the_troubleshooting_is_in_the_source() {
+    let source: String = sources(&repository().join("src"))
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect::<Vec<_>>()
+        .join("\n");
+    // As the messages are printed: strings that go on in the next line in one, what is escaped as it is.
+    let joined = regex::Regex::new(r"\\\n\s*").unwrap().replace_all(&source, "");
+    let source = joined.replace("{{", "{").replace("}}", "}").replace("\\n", "\n");
+    let messages = blocks(&read("docs/troubleshooting.md"), "text");
+    assert!(messages.len() > 20, "{}", messages.len());
+    for message in &messages {
+        let parts = message.trim_end().split('…').map(regex::escape);
+        // What differs is a placeholder there, or the end of one string and the start of another.
+        let pattern = parts.collect::<Vec<_>>().join("(?s:.{0,160}?)");
+        let found = regex::Regex::new(&pattern).unwrap().is_match(&source);
+        assert!(found, "no message of evalwave: {message}");
+    }
+}
+
+/// Everything that the program is made of, its unit tests left out.
+fn sources(directory: &Utf8Path) -> String {
+    let mut text = String::new();
+    for entry in directory.read_dir_utf8().unwrap() {
+        let path = entry.unwrap().into_path();
+        let name = path.file_name().unwrap();
+        if path.is_dir() && name != "tests" {
+            text += &sources(&path);
+        } else if path.extension() == Some("rs") && !name.ends_with("tests.rs") {
+            let file = fs_err::read_to_string(&path).unwrap();
+            text += file.split("#[cfg(test)]").next().unwrap();
+        }
+    }
+    text
+}
+
+#[test]
+fn the_suite_with_a_real_model_is_planned() {
+    let planned = ev(&repository(), "plan -c examples/local-llm/evalwave.yml").code(0);
+    let planned = stdout(&planned);
+    assert!(
+        planned.contains("12 pairs") && planned.contains("36"),
+        "{planned}"
+    );
 }

@@ -125,7 +125,9 @@ fn an_infrastructure_failure_is_tried_again_and_every_try_is_kept() {
             "attempt.json",
             "output.log",
             "result.json",
+            "tries/1/attempt.json",
             "tries/1/output.log",
+            "tries/2/attempt.json",
             "tries/2/output.log"
         ],
         "and nothing that was in passing"
@@ -338,6 +340,28 @@ fn an_interrupted_run_keeps_what_it_has_and_says_so() {
 }
 
 #[test]
+fn a_failed_attempt_keeps_what_a_reader_asks_for_first() {
+    let result = r#"{"passed": false, "checks": [{"name": "a", "passed": true}, {"name": "b", "passed": false, "notes": "b is 2"}, {"name": "c", "passed": false}]}"#;
+    let script = format!("echo starting; echo 'FAIL b'; echo '{result}' > result.json");
+    let suite = Suite::scripted("x/one", "result: result.json", "baseline: before.json", &script);
+    suite.write(
+        "before.json",
+        r#"[{"experiment": "x", "eval": "one", "passed": true}]"#,
+    );
+    let (_, summary) = suite.run("");
+    let pair = &summary["pairs"][0];
+    assert_eq!(
+        pair["before"],
+        serde_json::json!({ "verdict": "pass", "result": "pass", "seconds": null })
+    );
+    let attempt = &pair["attempts"][0];
+    assert_eq!(attempt["checks"], 3);
+    assert_eq!(attempt["checks_failed"], serde_json::json!(["b", "c"]));
+    assert_eq!(attempt["check_notes"], serde_json::json!(["b is 2", ""]));
+    assert_eq!(attempt["output"], "starting\nFAIL b");
+}
+
+#[test]
 fn a_report_rendered_again_is_the_same() {
     let suite = Suite::scripted(
         "a/one b/one",
@@ -348,6 +372,8 @@ fn a_report_rendered_again_is_the_same() {
     suite.run("");
     let again = suite.ev("report out --format markdown").code(0);
     assert_eq!(stdout(&again), suite.read("out/report.md"));
+    let again = suite.ev("report out --format html").code(0);
+    assert_eq!(stdout(&again), suite.read("out/report.html"));
     let again = suite.ev("report out --format json").code(0);
     assert_eq!(stdout(&again), suite.read("out/summary.json"));
     suite.write("out/summary.json", r#"{ "schema": "evalwave.summary/9" }"#);

@@ -1,6 +1,8 @@
 //! What the integration tests share: the repository, the real binary in a scrubbed environment, and suites to run.
 
 #[cfg(target_os = "linux")]
+pub(crate) mod docker;
+#[cfg(target_os = "linux")]
 pub(crate) mod engine_of_vercel;
 pub(crate) mod github;
 #[cfg(target_os = "linux")]
@@ -59,6 +61,16 @@ pub(crate) fn stderr(assert: &Assert) -> String {
 /// A finished command's standard output, as the one JSON document that it has to be.
 pub(crate) fn json(assert: &Assert) -> Value {
     serde_json::from_slice(&assert.get_output().stdout).unwrap()
+}
+
+/// What a variable names that `.ci/run` starts; without it, says that the test is skipped.
+#[cfg(target_os = "linux")]
+pub(crate) fn only_in_ci(variable: &str) -> Option<String> {
+    let value = std::env::var(variable).ok();
+    if value.is_none() {
+        eprintln!("skipped: {variable} is not set; `.ci/run` starts what it names");
+    }
+    value
 }
 
 /// A passing directory with a suite in it.

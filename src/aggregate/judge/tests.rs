@@ -49,6 +49,7 @@ fn ran(end: CommandEnd, result: Found<'_>, output_tail: &str, rules: &Rules) -> 
     let ran = Ran {
         end,
         result,
+        full_disk: None,
         result_path: "results/a/b.json",
         output_tail,
     };

@@ -27,6 +27,7 @@ fn plan(runs: u32, policy: Policy) -> RunPlan {
             selected: 0,
             of: 0,
         },
+        shard: None,
         sandbox: "local".to_owned(),
         config_hash: String::new(),
     }

@@ -13,6 +13,7 @@ use crate::plan::Shard;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Action,
+    Merge,
     Compare,
     Comment,
     Install,
@@ -71,16 +72,17 @@ impl Inputs {
 }
 
 fn command(text: Option<&str>) -> Result<Command, Failure> {
-    const TO_COME: [&str; 2] = ["merge", "snapshot"];
+    const TO_COME: [&str; 1] = ["snapshot"];
     match text.unwrap_or("action") {
         "action" => Ok(Command::Action),
+        "merge" => Ok(Command::Merge),
         "compare" => Ok(Command::Compare),
         "comment" => Ok(Command::Comment),
         "install" => Ok(Command::Install),
         other => match TO_COME.iter().find(|name| **name == other) {
             Some(name) => Ok(Command::ToCome(name)),
             None => Err(anyhow!(
-                "input `command`: expected `action`, `compare`, `comment` or `install`, found {other:?}"
+                "input `command`: expected `action`, `merge`, `compare`, `comment` or `install`, found {other:?}"
             )
             .into()),
         },
@@ -136,13 +138,12 @@ mod tests {
     fn what_is_to_come_is_told_from_what_is_wrong() {
         assert_eq!(command(None).unwrap(), Command::Action);
         assert_eq!(command(Some("comment")).unwrap(), Command::Comment);
-        for name in ["merge", "snapshot"] {
-            assert_eq!(command(Some(name)).unwrap(), Command::ToCome(name));
-        }
+        assert_eq!(command(Some("merge")).unwrap(), Command::Merge);
+        assert_eq!(command(Some("snapshot")).unwrap(), Command::ToCome("snapshot"));
         let error = command(Some("rm -rf")).unwrap_err().error.to_string();
         assert_eq!(
             error,
-            "input `command`: expected `action`, `compare`, `comment` or `install`, found \"rm -rf\""
+            "input `command`: expected `action`, `merge`, `compare`, `comment` or `install`, found \"rm -rf\""
         );
     }
 

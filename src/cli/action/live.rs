@@ -71,7 +71,7 @@ impl Live {
             let mut summary = head.so_far();
             summary.run.url = Some(self.url.clone());
             if std::mem::replace(&mut has_begun, true) {
-                self.step.say(&report::progress(&summary));
+                self.step.say(&head.heartbeat());
             }
             if let Some(talk) = &self.talk {
                 // What goes wrong here is told with the last word.

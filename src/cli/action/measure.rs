@@ -12,10 +12,11 @@ use super::findings;
 use super::inputs::Inputs;
 use super::live::Live;
 use super::publish::Unfinished;
+use super::rerun::{Left, Rerun};
 use super::step::Step;
 use super::subject::{self, Subject};
 use crate::cli::arguments::SelectionArguments;
-use crate::cli::arms::Driver;
+use crate::cli::arms::{Driver, Occupied};
 use crate::cli::context::{self, Context};
 use crate::cli::execution::{Done, Execution, LOST};
 use crate::cli::job::{self, Means};
@@ -28,8 +29,8 @@ use crate::github::comment::{State, Target};
 use crate::github::event::Invocation;
 use crate::github::log::Loudness;
 use crate::github::{Client, Secret};
-use crate::model::{ExitCode, with_causes};
-use crate::{catalog, report};
+use crate::model::{ExitCode, RunPlan, with_causes};
+use crate::{catalog, report, store};
 
 /// Runs the suite as the inputs and the event say.
 pub(super) fn measure(
@@ -40,7 +41,9 @@ pub(super) fn measure(
 ) -> Result<ExitCode, Failure> {
     subject::refuse_dangerous(invocation, inputs.accepts_untrusted)?;
     let selection = selection(inputs, invocation, step);
-    let suite = Suite::read(&selection, &[], context)?;
+    let driver = Driver::new()?;
+    let suite = Suite::read(&selection, &[], &driver, context)?;
+    driver.set_out();
     let mut missing = job::missing_secrets(&suite.config, context);
     let needed = engine::missing(&suite.config.sandbox, context);
     missing.extend(needed.iter().map(|name| format!("`{name}`")));
@@ -58,7 +61,7 @@ pub(super) fn measure(
         suite: &suite,
         context,
     };
-    measurement.run(step)
+    measurement.run(&driver, step)
 }
 
 /// What the inputs select.
@@ -77,25 +80,25 @@ fn selection(inputs: &Inputs, invocation: &Invocation, step: &Step) -> Selection
     }
 }
 
-struct Measurement<'a> {
-    inputs: &'a Inputs,
-    invocation: &'a Invocation,
-    suite: &'a Suite,
-    context: &'a Context,
-    selection: &'a SelectionArguments,
+pub(super) struct Measurement<'a> {
+    pub(super) inputs: &'a Inputs,
+    pub(super) invocation: &'a Invocation,
+    pub(super) suite: &'a Suite,
+    pub(super) context: &'a Context,
+    pub(super) selection: &'a SelectionArguments,
 }
 
-/// What is settled with GitHub before the run.
-struct Prepared {
-    subject: Subject,
-    client: Option<Client>,
-    looked: Looked,
+/// What is settled with GitHub beforehand.
+pub(super) struct Prepared {
+    pub(super) subject: Subject,
+    pub(super) client: Option<Client>,
+    pub(super) looked: Looked,
     /// What could not be done, for the one warning.
-    not_done: Vec<String>,
+    pub(super) not_done: Vec<String>,
 }
 
 impl Measurement<'_> {
-    fn run(&self, step: &mut Step) -> Result<ExitCode, Failure> {
+    fn run(&self, driver: &Driver, step: &mut Step) -> Result<ExitCode, Failure> {
         let config = &self.suite.config;
         let started_at = context::now();
         let mut known = conclude::known(
@@ -108,7 +111,6 @@ impl Measurement<'_> {
         let token: Vec<&str> = self.inputs.token.as_deref().into_iter().collect();
         let means = Means::gather(config, &token, self.context)?;
         step.hide(means.secrets.iter().map(|(_, value)| value.as_str()));
-        let driver = Driver::new()?;
         let Some(prepared) = driver.wait(self.prepare()) else {
             step.outputs(&[("conclusion", "cancelled".to_owned())]);
             return Ok(ExitCode::Cancelled);
@@ -117,12 +119,20 @@ impl Measurement<'_> {
             subject,
             client,
             looked,
-            mut not_done,
+            not_done,
         } = prepared?;
         known.history.extend(looked.history);
         let named = self.inputs.names_baseline;
         let past = Past::of(self.suite, named, &looked.baseline, &known, self.context);
         let plan = self.suite.plan(self.selection, &past)?;
+        let output = self.output(context::new_run_id(started_at));
+        let mut notices = looked.notes;
+        notices.extend(subject.note.clone());
+        let (occupied, output) = self.take_over(&plan, client.as_ref(), output, driver, &mut notices)?;
+        if driver.is_cancelled() {
+            step.outputs(&[("conclusion", "cancelled".to_owned())]);
+            return Ok(ExitCode::Cancelled);
+        }
         let talk = self.conversation(client, &subject).map(Arc::new);
         let url = self.invocation.run_url();
         let live = Live::new(
@@ -133,9 +143,6 @@ impl Measurement<'_> {
             talk.clone()
                 .filter(|_| config.report.comment == CommentMode::Always),
         );
-        let output = self.output(context::new_run_id(started_at));
-        let mut notices = looked.notes;
-        notices.extend(subject.note);
         let execution = Execution {
             skipped: self.selection.is_skipped(&plan),
             suite: self.suite,
@@ -144,24 +151,78 @@ impl Measurement<'_> {
             known,
             means: &means,
             output: &output,
-            overwrite: false,
+            occupied,
             url: Some(url),
             started_at,
             audience: live.as_ref(),
             context: self.context,
         };
         let beating = driver.start(Arc::clone(&live).beat());
-        let done = execution.run(&driver, notices);
-        live.end(beating, &driver);
+        let done = execution.run(driver, notices);
+        live.end(beating, driver);
         let done = done?;
 
-        self.publish(&done, &output.directory, step);
-        if let Some(talk) = &talk {
+        self.tell(&done, &output.directory, talk.as_deref(), not_done, driver, step);
+        Ok(done.exit(false))
+    }
+
+    /// Goes on where an earlier attempt of this job has stopped, if there was one.
+    fn take_over(
+        &self,
+        plan: &RunPlan,
+        client: Option<&Client>,
+        output: Output,
+        driver: &Driver,
+        notices: &mut Vec<String>,
+    ) -> Result<(Occupied, Output), Failure> {
+        let fresh = |output| Ok((Occupied::Refuse, output));
+        let (Some(client), 2..) = (client, self.invocation.run_attempt) else {
+            return fresh(output);
+        };
+        if store::holds_run(&output.directory) {
+            return fresh(output);
+        }
+        let commit = catalog::commit(&self.suite.root);
+        let rerun = Rerun {
+            client,
+            invocation: self.invocation,
+            artifact: &self.artifact(),
+            directory: &output.directory,
+        };
+        let left = driver.wait(rerun.fetch(plan, commit.as_deref()));
+        match left {
+            Some(Left::Run { note }) => {
+                notices.extend(note);
+                let run_id = store::run_id(&output.directory)?;
+                let output = Output::of(Some(&output.directory), run_id, self.context);
+                Ok((Occupied::Resume, output))
+            }
+            Some(Left::Nothing(why)) => {
+                notices.push(why);
+                fresh(output)
+            }
+            // Cancelled: nothing is run.
+            None => fresh(output),
+        }
+    }
+
+    /// Says on GitHub what has become of a run.
+    pub(super) fn tell(
+        &self,
+        done: &Done,
+        directory: &Utf8Path,
+        talk: Option<&Conversation>,
+        mut not_done: Vec<String>,
+        driver: &Driver,
+        step: &Step,
+    ) {
+        self.publish(done, directory, step);
+        if let Some(talk) = talk {
             let last = LastWord {
                 talk,
-                mode: config.report.comment,
-                done: &done,
-                directory: &output.directory,
+                mode: self.suite.config.report.comment,
+                done,
+                directory,
                 step,
                 url: &self.invocation.run_url(),
             };
@@ -175,7 +236,6 @@ impl Measurement<'_> {
             step.annotate(Loudness::Error, "evalwave", LOST);
         }
         step.say(&report::text(&done.summary, false));
-        Ok(done.exit(false))
     }
 
     /// Everything that needs no answer.
@@ -187,7 +247,7 @@ impl Measurement<'_> {
         }
     }
 
-    async fn prepare(&self) -> Result<Prepared, Failure> {
+    pub(super) async fn prepare(&self) -> Result<Prepared, Failure> {
         let mut not_done = Vec::new();
         let token = self.inputs.token.clone().map(Secret::new);
         let client = match Client::new(&self.invocation.api_url, token.as_ref()) {
@@ -227,17 +287,19 @@ impl Measurement<'_> {
     }
 
     fn output(&self, run_id: String) -> Output {
-        let named = self.inputs.output_dir.clone().unwrap_or_else(|| {
-            let temporary = self.context.variable("RUNNER_TEMP").map(Utf8PathBuf::from);
-            temporary
-                .unwrap_or_else(|| self.context.temp_dir.clone())
-                .join("evalwave")
-                .join(&run_id)
-        });
+        let named = self.inputs.output_dir.clone();
+        let named = named.unwrap_or_else(|| self.fresh_directory(&run_id));
         Output::of(Some(&named), run_id, self.context)
     }
 
-    fn artifact(&self) -> String {
+    /// Where a run goes that is not told where.
+    pub(super) fn fresh_directory(&self, run_id: &str) -> Utf8PathBuf {
+        let temporary = self.context.variable("RUNNER_TEMP").map(Utf8PathBuf::from);
+        let temporary = temporary.unwrap_or_else(|| self.context.temp_dir.clone());
+        temporary.join("evalwave").join(run_id)
+    }
+
+    pub(super) fn artifact(&self) -> String {
         self.inputs.artifact.clone().unwrap_or_else(|| {
             let suite = &self.suite.config.suite.name;
             match self.inputs.shard {
@@ -248,7 +310,7 @@ impl Measurement<'_> {
     }
 
     /// Where the comment goes. A part of a suite has none: it would say less than the whole does.
-    fn conversation(&self, client: Option<Client>, subject: &Subject) -> Option<Conversation> {
+    pub(super) fn conversation(&self, client: Option<Client>, subject: &Subject) -> Option<Conversation> {
         let never = self.suite.config.report.comment == CommentMode::Never;
         if never || self.inputs.shard.is_some() {
             return None;

@@ -5,9 +5,11 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::sync::{Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use tokio::time::Instant;
 
 use super::step::Step;
 use crate::aggregate;
+use crate::cli::progress::{Standing, heartbeat};
 use crate::cli::recorder::Show;
 use crate::model::layout::OUTPUT_FILE;
 use crate::model::{AttemptRecord, Event, Outcome, PairId, PairSummary, Run, Summary, Verdict};
@@ -25,24 +27,30 @@ pub(super) struct Narrator {
     directory: Utf8PathBuf,
     step: Step,
     debug: bool,
+    begun: Instant,
     told: Mutex<Told>,
 }
 
 /// What has happened so far.
 struct Told {
     run: Run,
+    standing: Standing,
     pairs_ended: usize,
 }
 
 impl Narrator {
     pub(super) fn new(name: &'static str, job: &Job, directory: &Utf8Path, step: Step, debug: bool) -> Self {
-        let run = Run::new(&job.run_id, job.started_at, job.commit.clone(), job.plan.clone());
         Self {
             name,
             directory: directory.to_owned(),
             step,
             debug,
-            told: Mutex::new(Told { run, pairs_ended: 0 }),
+            begun: Instant::now(),
+            told: Mutex::new(Told {
+                run: job.run(),
+                standing: Standing::of(name, job),
+                pairs_ended: 0,
+            }),
         }
     }
 
@@ -50,6 +58,12 @@ impl Narrator {
     pub(super) fn so_far(&self) -> Summary {
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         aggregate::summarize(&told.run)
+    }
+
+    /// How far it has come, in one line.
+    pub(super) fn heartbeat(&self) -> String {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        heartbeat(&told.standing, self.begun.elapsed())
     }
 
     fn details(&self, pair: &PairSummary) -> Vec<String> {
@@ -77,6 +91,7 @@ impl Show for Narrator {
         let ended = {
             let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
             told.run.apply(event);
+            told.standing.apply(event, self.begun.elapsed());
             match event {
                 Event::PairEnded { pair, .. } => told.ended(pair),
                 _ => None,

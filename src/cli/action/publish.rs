@@ -10,7 +10,7 @@ use super::inputs::Inputs;
 use super::step::Step;
 use crate::cli::arms::Driver;
 use crate::cli::context::Context;
-use crate::cli::{Failure, tell};
+use crate::cli::{Failure, render, tell};
 use crate::config::{self, CommentMode};
 use crate::github::comment::{State, Target};
 use crate::github::event::{Invocation, Trigger, WorkflowRun};
@@ -155,11 +155,9 @@ fn read(directory: &Utf8Path) -> Result<Summary, Failure> {
 fn unfinished(directory: &Utf8Path) -> Result<Summary, Failure> {
     Ok(match store::load(directory)? {
         Stored::Summary(summary) => *summary,
-        Stored::Unfinished(run) => {
-            let mut summary = aggregate::summarize(&run);
-            summary
-                .notices
-                .push("this run died before its end: this is what its journal holds".to_owned());
+        Stored::Journal(replayed) => {
+            let mut summary = aggregate::summarize(&replayed.run);
+            summary.notices.extend(render::unfinished(&replayed));
             summary
         }
     })

@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer, de};
 use super::shape::{List, by_shape};
 use crate::config::template::{CommandTemplate, Template};
 use crate::config::value::{
-    ArgumentText, EnvName, ExitStatus, FileGlob, FromText as _, PathTemplate, Pattern, ResultPath, ShellText,
-    Size, Span, ValueText,
+    Amount, ArgumentText, EnvName, ExitStatus, FileGlob, FromText as _, PathTemplate, Pattern, Pointer,
+    ResultPath, ShellText, Size, Span, ValueText,
 };
 use crate::model::Produces;
 
@@ -35,6 +35,8 @@ pub(in crate::config) struct Attempt {
     pub(in crate::config) format: Option<ResultFormat>,
     /// What an exit code means with `format: exit-code`; any other code is errored.
     pub(in crate::config) exit: Option<Exit>,
+    /// Where the grade stands, with `format: json` or `jsonl`.
+    pub(in crate::config) json: Option<Json>,
     /// What turns a failed attempt into an errored one; it never touches a pass.
     pub(in crate::config) infra: Option<Infra>,
     /// What is brought back besides the result.
@@ -143,16 +145,28 @@ pub(in crate::config) enum ResultFormat {
     Junit,
     /// A per-run `result.json` of @vercel/agent-eval.
     AgentEval,
-    /// A JSON log of inspect_ai.
+    /// A log of inspect_ai, `.json` or `.eval`.
     Inspect,
     /// A trial's `result.json` of harbor.
     Harbor,
     /// promptfoo's JSON output.
     Promptfoo,
-    /// JSON Lines, one row an attempt.
+    /// JSON Lines, one row an attempt, its grade where `json` says.
     Jsonl,
-    /// Any JSON.
+    /// Any JSON, its grade where `json` says.
     Json,
+}
+
+/// Where a document of any JSON has its grade.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+pub(in crate::config) struct Json {
+    /// JSON pointer to true or false. Default for `jsonl`: `/passed`.
+    pub(in crate::config) passed: Option<Pointer>,
+    /// JSON pointer to a number, which decides where there is no `passed`. Default for `jsonl`: `/score`.
+    pub(in crate::config) score: Option<Pointer>,
+    /// The least score that passes. Default: `1`.
+    pub(in crate::config) threshold: Option<Amount>,
 }
 
 /// What an exit code means.

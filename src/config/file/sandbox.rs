@@ -109,7 +109,8 @@ impl Sandbox {
                 vercel.runtime.is_some(),
                 vercel.image.is_some(),
             ),
-            Self::Local(_) | Self::Command(_) => Ok(()),
+            Self::Command(command) => super::engine::check(command),
+            Self::Local(_) => Ok(()),
         }
     }
 
@@ -372,23 +373,29 @@ pub(in crate::config) struct VercelWarm {
     pub(in crate::config) files: Option<List<FileGlob>>,
 }
 
-/// Sandboxes of any engine that has a command line.
+/// Sandboxes of any engine that has a command line, by commands of your own. They run on this machine, where the
+/// configuration is. Exit code 75 says that the engine could not do it now, and that it is to be tried again.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
 pub(in crate::config) struct CommandEngine {
     /// In sandboxes that commands create.
     #[expect(dead_code, reason = "it has been looked at to come here")]
     kind: CommandKind,
-    /// Creates a sandbox and prints its id.
+    /// Creates a sandbox and prints its id. Placeholders: `{name}`, `{run_id}`, `{lifetime_sec}`, `{expires}`,
+    /// `{experiment}`, `{eval}`, `{attempt}`.
     pub(in crate::config) create: Command,
-    /// Copies files in.
-    pub(in crate::config) upload: Option<Command>,
-    /// Runs a command in it.
+    /// Runs `sh` in it, and gives it the script that comes on standard input; with `{file}`, the script is in that file
+    /// instead. Placeholders: `{sandbox}`, `{name}`, `{run_id}`, `{file}`.
     pub(in crate::config) exec: Command,
-    /// Copies files out.
-    pub(in crate::config) download: Option<Command>,
-    /// Deletes it.
+    /// Deletes it; where there is none, that is a success. Placeholders: `{sandbox}`, `{name}`, `{run_id}`.
     pub(in crate::config) delete: Command,
-    /// Lists sandboxes.
+    /// Prints the sandboxes that are there, one a line: the id, and the name that it was created with. With `{run_id}`,
+    /// those of that run.
     pub(in crate::config) list: Option<Command>,
+    /// Unpacks the tar on standard input, which is also `{file}`, in the directory `{dir}` of the sandbox. Default: by
+    /// `exec`. Placeholders: `{sandbox}`, `{name}`, `{run_id}`, `{file}`, `{dir}`.
+    pub(in crate::config) upload: Option<Command>,
+    /// Writes a tar of `{path}` in the directory `{dir}` of the sandbox to standard output, or to `{file}`. Default: by
+    /// `exec`. Placeholders: `{sandbox}`, `{name}`, `{run_id}`, `{file}`, `{dir}`, `{path}`.
+    pub(in crate::config) download: Option<Command>,
 }

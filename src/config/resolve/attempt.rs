@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use super::super::file::attempt::{
-    Attempt, Exit, Keep, Phases, Publish, Published, ResultFormat, Secret, Upload,
+    Attempt, Exit, Json, Keep, Phases, Publish, Published, ResultFormat, Secret, Upload,
 };
 use super::super::file::shape::List;
 use super::super::settings::{self, Given, Level};
 use super::super::template::Template;
 use super::super::value::{ExitStatus, FileGlob, Seconds, Span};
 use super::super::{
-    AttemptConfig, ConfigError, ExitConfig, Format, InfraConfig, KeepConfig, PhaseLimits, PublishConfig,
-    PublishWhat, SecretConfig, UploadConfig,
+    AttemptConfig, ConfigError, ExitConfig, Format, Grade, InfraConfig, KeepConfig, PhaseLimits,
+    PublishConfig, PublishWhat, SecretConfig, UploadConfig,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -79,7 +79,28 @@ fn format(written: &Attempt) -> Format {
     match (written.format, &written.result) {
         (Some(ResultFormat::ExitCode), _) | (None, None) => Format::ExitCode,
         (Some(ResultFormat::Evals), _) => Format::Evals,
-        _ => Format::Auto,
+        (Some(ResultFormat::Junit), _) => Format::Junit,
+        (Some(ResultFormat::AgentEval), _) => Format::AgentEval,
+        (Some(ResultFormat::Inspect), _) => Format::Inspect,
+        (Some(ResultFormat::Harbor), _) => Format::Harbor,
+        (Some(ResultFormat::Promptfoo), _) => Format::Promptfoo,
+        (Some(ResultFormat::Json), _) => Format::Json(grade(written.json.clone().unwrap_or_default())),
+        (Some(ResultFormat::Jsonl), _) => Format::Jsonl(match written.json.clone() {
+            Some(json) if json.passed.is_some() || json.score.is_some() => grade(json),
+            json => Grade {
+                threshold: grade(json.unwrap_or_default()).threshold,
+                ..Grade::of_rows()
+            },
+        }),
+        (Some(ResultFormat::Auto) | None, _) => Format::Auto,
+    }
+}
+
+fn grade(written: Json) -> Grade {
+    Grade {
+        passed: written.passed.map(|pointer| pointer.0),
+        score: written.score.map(|pointer| pointer.0),
+        threshold: written.threshold.map_or(1.0, |threshold| threshold.0),
     }
 }
 

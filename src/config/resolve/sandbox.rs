@@ -147,7 +147,7 @@ fn docker(written: Docker) -> DockerConfig {
                 read_only: mount.read_only,
             })
             .collect(),
-        init: written.init.unwrap_or(true),
+        init: written.init.unwrap_or_default(),
         read_only: written.read_only.unwrap_or_default(),
         privileged: written.privileged.unwrap_or_default(),
         platform: written.platform.map(|platform| platform.0),

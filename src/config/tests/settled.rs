@@ -40,7 +40,7 @@ fn the_least_file_has_every_default() {
         CommandTemplate::Shell(Template::parse("run").unwrap())
     );
     assert_eq!(
-        (attempt.produces, attempt.format),
+        (attempt.produces, attempt.format.clone()),
         (Produces::Attempt, Format::ExitCode)
     );
     assert_eq!(

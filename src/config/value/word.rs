@@ -4,6 +4,10 @@ use super::{FromText, Refusal, in_file};
 use crate::config::template::Template;
 use crate::model::EvalId;
 
+/// A place in a JSON document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::config) struct Pointer(pub(in crate::config) String);
+
 /// Text that is not empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::config) struct Text(pub(in crate::config) String);
@@ -67,6 +71,17 @@ impl LabelText {
 
     pub(in crate::config) fn value(&self) -> &str {
         &self.1
+    }
+}
+
+impl FromText for Pointer {
+    const EXPECTED: &'static str = "a JSON pointer, such as `/summary/passed`";
+
+    fn from_text(text: &str) -> Result<Self, Refusal> {
+        // `~` escapes itself as `~0` and `/` as `~1`, and stands for nothing else.
+        let escapes = text.split('~').skip(1).all(|after| after.starts_with(['0', '1']));
+        let is_pointer = text.starts_with('/') && escapes && !text.contains(char::is_control);
+        is_pointer.then(|| Self(text.to_owned())).ok_or(Refusal::Unlike)
     }
 }
 
@@ -234,6 +249,7 @@ impl FromText for SourceText {
     }
 }
 
+in_file!(Pointer, { "type": "string", "format": "json-pointer", "pattern": "^/" });
 in_file!(Text, { "type": "string", "minLength": 1 });
 in_file!(SuiteName, { "type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$" });
 in_file!(Id, { "type": "string", "minLength": 1 });

@@ -11,7 +11,7 @@ use crate::model::{
     Phase, Policy, RunFacts, Selection, SelectionKind, Strategy, Summary, Totals, Verdict,
 };
 
-pub(super) fn attempt(index: u32, outcome: Outcome, seconds: f64) -> AttemptRecord {
+pub(in crate::report) fn attempt(index: u32, outcome: Outcome, seconds: f64) -> AttemptRecord {
     AttemptRecord {
         outcome,
         reason: None,
@@ -25,7 +25,7 @@ pub(super) fn attempt(index: u32, outcome: Outcome, seconds: f64) -> AttemptReco
     }
 }
 
-pub(super) fn errored(index: u32, class: ErrorClass, message: &str) -> AttemptRecord {
+pub(in crate::report) fn errored(index: u32, class: ErrorClass, message: &str) -> AttemptRecord {
     AttemptRecord {
         error: Some(AttemptError {
             class,
@@ -38,7 +38,7 @@ pub(super) fn errored(index: u32, class: ErrorClass, message: &str) -> AttemptRe
     }
 }
 
-pub(super) fn pair(experiment: &str, eval: &str, attempts: Vec<AttemptRecord>) -> PairSummary {
+pub(in crate::report) fn pair(experiment: &str, eval: &str, attempts: Vec<AttemptRecord>) -> PairSummary {
     let count = |wanted: fn(Outcome) -> bool| {
         attempts.iter().filter(|attempt| wanted(attempt.outcome)).count() as u32
     };
@@ -60,11 +60,12 @@ pub(super) fn pair(experiment: &str, eval: &str, attempts: Vec<AttemptRecord>) -
         representative: (graded > 0).then_some(1),
         seconds: attempts.iter().map(|attempt| attempt.seconds).sum(),
         firm: passed > 0 || graded as usize == attempts.len(),
+        before: None,
         attempts,
     }
 }
 
-pub(super) fn run_of(pairs: Vec<PairSummary>) -> Summary {
+pub(in crate::report) fn run_of(pairs: Vec<PairSummary>) -> Summary {
     let verdicts = |verdict| pairs.iter().filter(|pair| pair.verdict == verdict).count();
     let attempts = || pairs.iter().flat_map(|pair| &pair.attempts);
     let outcomes = |outcome| attempts().filter(|attempt| attempt.outcome == outcome).count();
@@ -139,7 +140,7 @@ pub(super) fn run_of(pairs: Vec<PairSummary>) -> Summary {
     }
 }
 
-pub(super) fn small() -> Summary {
+pub(in crate::report) fn small() -> Summary {
     run_of(vec![
         pair(
             "fast",
@@ -162,7 +163,7 @@ pub(super) fn small() -> Summary {
     ])
 }
 
-pub(super) fn flip(experiment: &str, eval: &str, before: &str, now: &str, flaky: bool) -> Flip {
+pub(in crate::report) fn flip(experiment: &str, eval: &str, before: &str, now: &str, flaky: bool) -> Flip {
     let id = PairId::new(experiment, eval).unwrap();
     Flip {
         experiment: id.experiment,
@@ -175,7 +176,7 @@ pub(super) fn flip(experiment: &str, eval: &str, before: &str, now: &str, flaky:
     }
 }
 
-pub(super) fn compared(of: usize, before: usize, now: usize) -> Comparison {
+pub(in crate::report) fn compared(of: usize, before: usize, now: usize) -> Comparison {
     let side = |source: &str, passed| Side {
         source: source.to_owned(),
         pairs: of,
@@ -220,7 +221,7 @@ pub(super) fn compared(of: usize, before: usize, now: usize) -> Comparison {
 }
 
 /// 237 pairs, 185 x 2/2, 22 x 1/2, 30 x 0/2, against a baseline with 10 and 6 flips.
-pub(super) fn large() -> Summary {
+pub(in crate::report) fn large() -> Summary {
     let pairs = (0..237).map(|number| {
         let outcomes = match number {
             0..30 => [Outcome::Failed, Outcome::Failed],

@@ -257,7 +257,7 @@ fn nothing_measured(summary: &Summary) -> Line {
 }
 
 /// A commit's first seven digits; anything else as it is.
-fn short(commit: &str) -> &str {
+pub(super) fn short(commit: &str) -> &str {
     let is_hash = commit.len() >= 7 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_hash { &commit[..7] } else { commit }
 }

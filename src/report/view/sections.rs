@@ -1,5 +1,6 @@
 //! What follows the table: notices, failed gates, flips, groups, attempts, and the pairs that were not compared.
 
+mod alone;
 mod apart;
 
 use std::cmp::Reverse;
@@ -10,6 +11,7 @@ use crate::model::comparison::{Flip, Group};
 use crate::model::summary::GateResult;
 use crate::model::{AttemptRecord, Comparison, Outcome, PairSummary, Summary, Verdict};
 use crate::report::words::{duration, p_number, points, rate};
+pub(super) use alone::{experiments, failed};
 pub(super) use apart::{fewer_passes, quarantine};
 
 /// How many of the slowest pairs are shown.

@@ -7,6 +7,7 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::ReadError;
+use super::value::{add, amount, known, shown};
 use crate::model::{Check, Reading, ReadingVerdict, Usage};
 use crate::results::json::{self, BadJson};
 
@@ -39,38 +40,25 @@ pub(super) fn read(document: Map<String, Value>) -> Result<Reading, ReadError> {
         Some(Value::Bool(false)) | None => ReadingVerdict::Failed,
         Some(other) => return Err(ReadError::Passed(shown(other))),
     };
-    Ok(Reading {
+    Ok(with_verdict(&document, verdict, None))
+}
+
+/// A reading of a document whose verdict is known; what it says besides is read by the names that this format has.
+pub(super) fn with_verdict(
+    document: &Map<String, Value>,
+    verdict: ReadingVerdict,
+    score: Option<f64>,
+) -> Reading {
+    Reading {
         verdict,
         checks: checks(document.get("checks")),
-        score: None,
-        usage: usage(&document),
+        score,
+        usage: usage(document),
         seconds: DURATIONS
             .iter()
             .find_map(|(name, units)| Some(amount(document.get(*name)?)? / units)),
         error: error(document.get("error")),
         throttled: document.get("throttled") == Some(&Value::Bool(true)),
-    })
-}
-
-/// A value in a message: its text where that is short.
-pub(super) fn shown(value: &Value) -> String {
-    match value {
-        Value::Null => "null".to_owned(),
-        Value::Number(number) => format!("the number {}", json::excerpt(&number.to_string(), 0)),
-        Value::String(text) => format!("the text `{}`", json::excerpt(text, 0)),
-        other => kind(other).to_owned(),
-    }
-}
-
-/// What a value is, in words.
-pub(super) fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
     }
 }
 
@@ -92,26 +80,28 @@ fn checks(checks: Option<&Value>) -> Vec<Check> {
         .collect()
 }
 
+/// Tokens and cost; a list has an entry for each model.
 fn usage(document: &Map<String, Value>) -> Option<Usage> {
-    let usage = document.get("usage").unwrap_or(&Value::Null);
-    let tokens = |names: &[&str]| names.iter().find_map(|name| usage[*name].as_u64());
-    // Some harnesses report the cost beside the tokens, not with them.
-    let cost = COST
-        .iter()
-        .find_map(|name| amount(&usage[*name]).or_else(|| amount(document.get(*name)?)));
-    let usage = Usage {
-        input_tokens: tokens(&INPUT_TOKENS),
-        output_tokens: tokens(&OUTPUT_TOKENS),
-        cost_usd: cost,
+    let of_models = match document.get("usage") {
+        Some(Value::Array(models)) => models.iter().map(one_usage).fold(Usage::default(), add),
+        Some(usage) => one_usage(usage),
+        None => Usage::default(),
     };
-    (usage != Usage::default()).then_some(usage)
+    // Some harnesses report the cost beside the tokens, not with them.
+    let beside = || COST.iter().find_map(|name| amount(document.get(*name)?));
+    known(Usage {
+        cost_usd: of_models.cost_usd.or_else(beside),
+        ..of_models
+    })
 }
 
-/// A finite number that is not negative.
-fn amount(value: &Value) -> Option<f64> {
-    value
-        .as_f64()
-        .filter(|amount| amount.is_finite() && *amount >= 0.0)
+fn one_usage(usage: &Value) -> Usage {
+    let tokens = |names: &[&str]| names.iter().find_map(|name| usage[*name].as_u64());
+    Usage {
+        input_tokens: tokens(&INPUT_TOKENS),
+        output_tokens: tokens(&OUTPUT_TOKENS),
+        cost_usd: COST.iter().find_map(|name| amount(&usage[*name])),
+    }
 }
 
 fn error(error: Option<&Value>) -> Option<String> {

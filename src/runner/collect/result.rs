@@ -8,7 +8,7 @@ use fs_err as fs;
 use globset::GlobMatcher;
 
 use super::archive::{Archive, lost, not_stored, safe_path};
-use super::{Collected, ResultFile};
+use super::{Collected, Located, ResultFile};
 use crate::aggregate::Failure;
 use crate::config::Format;
 use crate::config::template::PathGlob;
@@ -16,7 +16,7 @@ use crate::glob::path_glob;
 use crate::model::layout::RESULT_FILE;
 use crate::model::with_causes;
 use crate::model::{ErrorClass, Produces};
-use crate::results::harness::read_attempt;
+use crate::results::harness::{self, Read};
 use crate::runner::Job;
 use crate::sandbox::Sandbox;
 
@@ -83,23 +83,80 @@ impl Harvest {
             let note = format!("{many} files match `{path}`, {wanted} expected: read from `{first}` on");
             if plan.produces == Produces::Attempt {
                 // Which of them is the result is not known, and must not be guessed.
-                collected.results = vec![(path.clone(), ResultFile::Unreadable(note))];
+                collected.results = vec![Located {
+                    result: ResultFile::Unreadable(note),
+                    ..Located::missing(path)
+                }];
                 return Ok(collected);
             }
             collected.notes.push(note);
         }
-        for (found, position) in matches.into_iter().take(wanted).zip(0_u32..) {
-            let result = match found.bytes {
-                Err(why) => ResultFile::Unreadable(why),
-                Ok(bytes) => {
-                    let bytes = self.job.redactor.bytes(&bytes);
-                    write(&self.file(position), &bytes).map_err(not_stored)?;
-                    read(self.job.attempt.format, &bytes)
-                }
-            };
-            collected.results.push((found.path, result));
+        for found in matches.into_iter().take(wanted) {
+            let left = wanted - collected.results.len();
+            let results = self.read(&found, collected.results.len())?;
+            if results.len() > left {
+                collected.notes.push(format!(
+                    "`{}` holds {} attempts, {left} expected: the first ones are read",
+                    found.path,
+                    results.len()
+                ));
+            }
+            collected.results.extend(results.into_iter().take(left));
         }
         Ok(collected)
+    }
+
+    /// Keeps a file without its secrets, with each attempt that it holds, and reads it. `before` is how many attempts
+    /// other files held.
+    fn read(&self, found: &Match, before: usize) -> Result<Vec<Located>, Failure> {
+        let located = |result, harness_file| Located {
+            path: found.path.clone(),
+            result,
+            harness_file,
+        };
+        let unreadable = |why: String, file| vec![located(ResultFile::Unreadable(why), file)];
+        let bytes = match &found.bytes {
+            Ok(bytes) => harness::redact(bytes, &self.job.redactor).map_err(|error| with_causes(&error)),
+            Err(why) => Err(why.clone()),
+        };
+        let bytes = match bytes {
+            Ok(bytes) => bytes,
+            Err(why) => return Ok(unreadable(why, None)),
+        };
+        let format = &self.job.attempt.format;
+        let read = harness::read(format, &bytes).map_err(|error| with_causes(&error));
+        let attempts = read.as_ref().map_or(1, |read| read.attempts.len());
+        let stands_for_pair = match &read {
+            Ok(read) => read.is_evals,
+            Err(_) => *format == Format::Evals,
+        };
+        let name = match stands_for_pair {
+            true => RESULT_FILE.to_owned(),
+            false => file_name(&found.path),
+        };
+        let plan = &self.job.plan;
+        let most = match plan.produces {
+            Produces::Attempt => 1,
+            Produces::Pair => plan.runs as usize,
+        };
+        for position in before..most.min(before + attempts) {
+            write(&self.directory_of(position).join(&name), &bytes).map_err(not_stored)?;
+        }
+        let kept = (!stands_for_pair).then_some(name);
+        Ok(match read {
+            Err(why) => unreadable(why, kept),
+            Ok(Read { attempts, .. }) if attempts.len() > 1 && plan.produces == Produces::Attempt => {
+                let many = attempts.len();
+                let why = format!(
+                    "it holds {many} attempts, 1 expected\nlet the command make one, or write `produces: pair`"
+                );
+                unreadable(why, kept)
+            }
+            Ok(Read { attempts, .. }) => attempts
+                .into_iter()
+                .map(|reading| located(ResultFile::Read(Box::new(reading)), kept.clone()))
+                .collect(),
+        })
     }
 
     fn matches(&self) -> std::io::Result<Vec<Match>> {
@@ -145,18 +202,22 @@ impl Harvest {
     }
 
     /// The first result lies in the try's own directory, a pair's further ones beside it.
-    fn file(&self, position: u32) -> Utf8PathBuf {
+    fn directory_of(&self, position: usize) -> Utf8PathBuf {
         match (position, self.directory.parent()) {
-            (1.., Some(parent)) => parent.join((position + 1).to_string()).join(RESULT_FILE),
-            _ => self.directory.join(RESULT_FILE),
+            (1.., Some(parent)) => parent.join((position + 1).to_string()),
+            _ => self.directory.clone(),
         }
     }
 }
 
-fn read(format: Format, bytes: &[u8]) -> ResultFile {
-    match read_attempt(format, bytes) {
-        Ok(reading) => ResultFile::Read(Box::new(reading)),
-        Err(error) => ResultFile::Unreadable(with_causes(&error)),
+/// What a harness's file is called where it is kept: its ending tells what it is.
+fn file_name(path: &str) -> String {
+    const LONGEST: usize = 10;
+    let ending = Utf8Path::new(path).extension().unwrap_or_default();
+    let plain = ending.len() <= LONGEST && ending.chars().all(|char| char.is_ascii_alphanumeric());
+    match plain && !ending.is_empty() {
+        true => format!("result.{ending}"),
+        false => "result.txt".to_owned(),
     }
 }
 

@@ -14,7 +14,8 @@ use tokio::time::Instant;
 use crate::config::CommandLine;
 use crate::model::{Boot, LeftSandbox, Whereabouts};
 use crate::sandbox::{
-    Backend, Capacity, Command, Exit, Ledger, Reaper, Sandbox, SandboxError, SandboxSpec, Workspace,
+    Backend, Capacity, Command, Exit, Ledger, Reaper, Sandbox, SandboxError, SandboxSpec, Setup, Warm,
+    Workspace,
 };
 
 /// What a try does in the scripted engine.
@@ -43,9 +44,17 @@ pub(super) struct Engine {
     /// When sandboxes were gone.
     pub(super) freed: Arc<Mutex<Vec<Instant>>>,
     pub(super) reaped: Arc<AtomicUsize>,
+    /// Why nothing can be made ready.
+    unready: Option<&'static str>,
 }
 
 impl Engine {
+    /// Nothing can be made ready for its sandboxes.
+    pub(super) fn unready(mut self, why: &'static str) -> Self {
+        self.unready = Some(why);
+        self
+    }
+
     pub(super) fn script(mut self, eval: &str, attempt: u32, try_number: u32, script: Script) -> Self {
         self.scripts
             .insert((eval.to_owned(), attempt, try_number), script);
@@ -91,6 +100,19 @@ impl Backend for Engine {
         Capacity {
             running: None,
             starting: 64,
+        }
+    }
+
+    async fn prepare(
+        &self,
+        _: &Setup,
+        _: &dyn Ledger,
+        output: &mpsc::Sender<Vec<u8>>,
+    ) -> Result<Warm, SandboxError> {
+        output.send(b"looking\n".to_vec()).await.unwrap();
+        match self.unready {
+            Some(why) => Err(broken(why)),
+            None => Ok(Warm::Cold(None)),
         }
     }
 

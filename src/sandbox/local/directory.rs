@@ -6,20 +6,20 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 /// `<temporary directory>/evalwave-<run id>`, which comes into being with its first sandbox.
 #[derive(Debug)]
-pub(super) struct RunDirectory {
+pub(in crate::sandbox) struct RunDirectory {
     path: Utf8PathBuf,
 }
 
 impl RunDirectory {
     /// The run's directory below `temporary`. Nothing is created yet.
-    pub(super) fn new(temporary: &Utf8Path, run_id: &str) -> Self {
+    pub(in crate::sandbox) fn new(temporary: &Utf8Path, run_id: &str) -> Self {
         Self {
             path: temporary.join(format!("evalwave-{run_id}")),
         }
     }
 
     /// Where it is.
-    pub(super) fn path(&self) -> &Utf8Path {
+    pub(in crate::sandbox) fn path(&self) -> &Utf8Path {
         &self.path
     }
 
@@ -41,7 +41,7 @@ impl RunDirectory {
 
     /// Creates the run's directory. One that is there already has to be this user's: the name can be guessed, and
     /// temporary directories are everybody's.
-    pub(super) fn create(&self) -> io::Result<()> {
+    pub(in crate::sandbox) fn create(&self) -> io::Result<()> {
         match create_private(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_own_directory(&self.path)? => {
                 Ok(())
@@ -57,7 +57,7 @@ impl RunDirectory {
     }
 
     /// Removes it with all that is left in it.
-    pub(super) fn remove(&self) -> io::Result<()> {
+    pub(in crate::sandbox) fn remove(&self) -> io::Result<()> {
         remove_tree(&self.path)
     }
 }

@@ -82,10 +82,11 @@ fn a_speculative_attempt_is_held_back_by_its_limit_too() {
             PairSpec {
                 predicted: Some(s(100)),
                 limits: vec![0],
+                ..PairSpec::default()
             },
             PairSpec {
                 predicted: Some(s(90)),
-                limits: Vec::new(),
+                ..PairSpec::default()
             },
         ],
         ..limited(&[], &[1], 10)

@@ -8,7 +8,7 @@ use proptest::{collection, option, prop_assert, prop_assert_eq};
 
 use super::{
     ADAPTIVE, Action, AttemptRef, Budget, CANCEL, CONTINUE, CancelReason, Ended, Ending, ErrorClass, Outcome,
-    Pace, PairSpec, Policy, SEQUENTIAL, Scheduler, Spec, at, graded, s, simulate,
+    Pace, PairSpec, Policy, SEQUENTIAL, Scheduler, Spec, Used, at, graded, s, simulate,
 };
 use crate::aggregate::{Grade, verdict};
 use crate::model::Verdict;
@@ -192,6 +192,7 @@ fn any_spec() -> impl Strategy<Value = Spec> {
     let pair = pair.prop_map(|(seconds, limits)| PairSpec {
         predicted: seconds.map(s),
         limits,
+        done: Vec::new(),
     });
     let pace = prop_oneof![Just(SEQUENTIAL), Just(CONTINUE), Just(CANCEL), Just(ADAPTIVE)];
     (
@@ -216,6 +217,7 @@ fn any_spec() -> impl Strategy<Value = Spec> {
                 overhead: overhead.map(s),
                 limits,
                 budget: Budget::default(),
+                used: Used::default(),
             },
         )
 }

@@ -39,6 +39,25 @@ runs:
         done
 "#;
 
+/// Brings back what the one above has kept.
+const DOWNLOAD: &str = r#"
+name: download
+inputs:
+  pattern: { required: true }
+  path: { required: true }
+runs:
+  using: composite
+  steps:
+    - shell: bash
+      env:
+        PATTERN: ${{ inputs.pattern }}
+        INTO: ${{ inputs.path }}
+      run: |
+        for kept in "$UPLOADS"/$PATTERN; do
+          if [ -d "$kept" ]; then mkdir -p "$INTO"; cp -r "$kept" "$INTO/"; fi
+        done
+"#;
+
 /// What the run of the workflow has left.
 struct Ran {
     _place: TempDir,
@@ -62,10 +81,38 @@ fn copy(from: &Utf8Path, to: &Utf8Path) {
     }
 }
 
+/// A workflow among the examples.
+fn example(name: &str) -> String {
+    fs_err::read_to_string(repository().join("examples/workflows").join(name)).unwrap()
+}
+
+/// A step that tells the outputs of the step `evals`.
+fn telling(outputs: &Utf8Path) -> String {
+    format!(
+        "      - if: always()\n        env:\n          OUTPUTS: ${{{{ toJSON(steps.evals.outputs) }}}}\n        run: printf '%s' \"$OUTPUTS\" > {outputs}\n"
+    )
+}
+
+/// The workflow with a matrix of shards, with the binary that was built, and a step that tells the outputs.
+fn sharded(binary: &Utf8Path, outputs: &Utf8Path) -> String {
+    let text = example("shards.yml");
+    let built = format!("        with:\n          binary-path: {binary}\n");
+    let mut changed = text;
+    for key in ["          shard: ${{", "          command: merge"] {
+        let from = format!("        with:\n{key}");
+        assert!(changed.contains(&from), "the workflow has no longer {from:?}");
+        changed = changed.replace(&from, &format!("{built}{key}"));
+    }
+    let merges = "      - uses: OWNER/evalwave@v1\n        with:\n          binary-path";
+    assert!(changed.contains(merges), "{changed}");
+    let named = "      - id: evals\n        uses: OWNER/evalwave@v1\n        with:\n          binary-path";
+    changed.replace(merges, named) + &telling(outputs)
+}
+
 /// The workflow that the README shows, with what a test has to change: the binary that was built, no other secret, and
 /// a step that tells the outputs.
 fn workflow(binary: &Utf8Path, outputs: &Utf8Path) -> String {
-    let text = fs_err::read_to_string(repository().join("examples/workflows/evals.yml")).unwrap();
+    let text = example("evals.yml");
     let replace = |text: String, from: &str, to: &str| {
         assert!(text.contains(from), "the workflow has no longer {from:?}");
         text.replace(from, to)
@@ -86,13 +133,11 @@ fn workflow(binary: &Utf8Path, outputs: &Utf8Path) -> String {
         "        with:\n          parallel-attempts:",
         &format!("        with:\n          binary-path: {binary}\n          parallel-attempts:"),
     );
-    text + &format!(
-        "      - if: always()\n        env:\n          OUTPUTS: ${{{{ toJSON(steps.evals.outputs) }}}}\n        run: printf '%s' \"$OUTPUTS\" > {outputs}\n"
-    )
+    text + &telling(outputs)
 }
 
-/// Runs the workflow, with the repository's variable as given.
-fn run(act: &str, variable: Option<&str>) -> Ran {
+/// Runs a workflow, with the repository's variable as given.
+fn run(act: &str, workflow: fn(&Utf8Path, &Utf8Path) -> String, variable: Option<&str>) -> Ran {
     let place = TempDir::new().unwrap();
     let at = |name: &str| Utf8Path::from_path(place.path()).unwrap().join(name);
     let (checkout, action, uploads) = (at("checkout"), at("action"), at("uploads"));
@@ -139,6 +184,8 @@ fn run(act: &str, variable: Option<&str>) -> Ran {
     copy(&repository().join("scripts"), &action.join("scripts"));
     fs_err::create_dir_all(at("upload")).unwrap();
     fs_err::write(at("upload/action.yml"), UPLOAD).unwrap();
+    fs_err::create_dir_all(at("download")).unwrap();
+    fs_err::write(at("download/action.yml"), DOWNLOAD).unwrap();
     let event = at("event.json");
     fs_err::write(&event, pull_request(1, "octo/evals").to_string()).unwrap();
 
@@ -151,6 +198,12 @@ fn run(act: &str, variable: Option<&str>) -> Ran {
         .find_map(|line| line.trim().strip_prefix("uses: "))
         .unwrap();
     let pinned = pinned.split_whitespace().next().unwrap();
+
+    let shards = example("shards.yml");
+    let downloads = shards
+        .split_whitespace()
+        .find(|word| word.starts_with("actions/download-artifact@"));
+    let downloads = downloads.unwrap();
 
     let mut command = Command::new(act);
     command
@@ -165,6 +218,7 @@ fn run(act: &str, variable: Option<&str>) -> Ran {
         .arg(&event)
         .args(["--local-repository", &format!("OWNER/evalwave@v1={action}")])
         .args(["--local-repository", &format!("{pinned}={}", at("upload"))])
+        .args(["--local-repository", &format!("{downloads}={}", at("download"))])
         .args(["--env", &format!("GITHUB_API_URL={}", github.api_url())])
         .args(["--env", &format!("UPLOADS={uploads}")])
         .args(["-s", &format!("GITHUB_TOKEN={TOKEN}")])
@@ -199,7 +253,7 @@ fn the_examples_workflow_works_in_another_runner_with_the_variable_and_without()
         (Some("true"), "24", "24 = pairs x runs (12 x 2): one wave"),
         (None, "12", "12 = pairs"),
     ] {
-        let ran = run(&act, variable);
+        let ran = run(&act, workflow, variable);
         let outputs = &ran.outputs;
         assert_eq!(outputs["conclusion"], "success", "{}", ran.log);
         assert_eq!(outputs["concurrency"], concurrency, "{variable:?}: {}", ran.log);
@@ -266,4 +320,46 @@ fn the_examples_workflow_works_in_another_runner_with_the_variable_and_without()
         assert_eq!(days("evalwave-quickstart-files.txt"), "7 days, overwrite true\n");
         assert!(ran.log.contains("nothing to clean up"), "{}", ran.log);
     }
+}
+
+#[test]
+fn four_shards_and_their_merge_work_in_another_runner() {
+    let Ok(act) = std::env::var(ACT) else {
+        eprintln!("not run: `{ACT}` does not say where act is; .ci/run installs it and does");
+        return;
+    };
+    let ran = run(&act, sharded, None);
+    let outputs = &ran.outputs;
+    assert_eq!(outputs["conclusion"], "success", "{}", ran.log);
+    assert_eq!(
+        (&outputs["passed"], &outputs["failed"], &outputs["missing"]),
+        (&json!("9"), &json!("3"), &json!("0"))
+    );
+    assert_eq!(
+        (&outputs["pass-to-fail"], &outputs["fail-to-pass"]),
+        (&json!("1"), &json!("1"))
+    );
+    let state = ran.github.state();
+    assert_eq!(state.comments.len(), 1, "the shards have none\n{}", ran.log);
+    let comment = &state.comments[0].body;
+    assert!(comment.contains("### Evals: 9/12 passed (75.0 %)"), "{comment}");
+
+    for shard in 1..=4 {
+        let kept = ran.uploads.join(format!("evalwave-quickstart-{shard}-of-4"));
+        assert!(kept.join("journal.jsonl").is_file(), "{kept}");
+    }
+    let kept = ran.uploads.join("evalwave-quickstart");
+    let summary: Value = serde_json::from_slice(&fs_err::read(kept.join("summary.json")).unwrap()).unwrap();
+    assert_eq!(summary["totals"]["passed"], 9);
+    assert_eq!(
+        (&summary["run"]["selection"]["kind"], &summary["run"]["complete"]),
+        (&json!("all"), &json!(true))
+    );
+    let files = ran.uploads.join("evalwave-quickstart-files");
+    assert!(files.join("attempts/hasty__sort-lines/1/output.log").is_file());
+    assert!(
+        files
+            .join("raw-results-hasty__sort-lines/sort-lines.json")
+            .is_file()
+    );
 }

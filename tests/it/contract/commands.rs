@@ -103,7 +103,7 @@ pub(super) async fn the_environment_is_built_from_empty(bench: &Bench) {
     let mut sandbox = bench.start("environment").await;
     let command = with_env(
         &[("TOKEN", "a=b\nc'\"$x"), ("LANG", "fr_FR.UTF-8"), ("EMPTY", "")],
-        "tr '\\0' '\\1' </proc/self/environ",
+        "cat /proc/self/environ | tr '\\0' '\\1'",
     );
     let (_, output) = run(&mut *sandbox, &command).await;
     let found: BTreeMap<&str, &str> = output

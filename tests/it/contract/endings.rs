@@ -5,7 +5,7 @@ use evalwave::sandbox::{Command, Exit, Sandbox};
 use tokio::sync::mpsc;
 
 use super::{Bench, with_env};
-use crate::support::sandbox::{Remembered, run, sh, shell, spec};
+use crate::support::sandbox::{Remembered, run, sh, shell};
 
 /// Five ways to leave a process behind, then the word `ready`.
 const LEAVE: &str = "
@@ -134,7 +134,7 @@ pub(super) async fn a_name_is_used_once(bench: &Bench) {
     let again = bench
         .0
         .backend()
-        .start(&spec("twice"), &Remembered::default())
+        .start(&bench.spec("twice"), &Remembered::default())
         .await;
     assert!(
         again.is_err(),
@@ -154,14 +154,16 @@ pub(super) async fn what_was_not_stopped_is_reaped_and_reaping_again_is_no_failu
     let backend = bench.0.backend();
     let mut left = Vec::new();
     for name in ["left-1", "left-2"] {
-        let mut sandbox = backend.start(&spec(name), &ledger).await.unwrap();
+        let mut sandbox = backend.start(&bench.spec(name), &ledger).await.unwrap();
         run(&mut *sandbox, &boot(&mark)).await.0.unwrap();
         // As if this process had died.
         std::mem::forget(sandbox);
         let created = ledger.created.lock().unwrap();
-        let id = created.iter().find(|(created, _)| created == name);
+        let id = created
+            .iter()
+            .find(|(created, _)| *created == bench.spec(name).name);
         left.push(LeftSandbox {
-            name: name.to_owned(),
+            name: bench.spec(name).name,
             id: id.map(|(_, id)| id.clone()),
         });
     }
@@ -172,7 +174,7 @@ pub(super) async fn what_was_not_stopped_is_reaped_and_reaping_again_is_no_failu
     });
     assert!(bench.0.marked(&mark).await > 0);
     for _ in 0..2 {
-        backend.reaper().reap("r1", &left).await.unwrap();
+        backend.reaper().reap(bench.0.run_id(), &left).await.unwrap();
         assert_eq!(bench.0.left().await, [""; 0]);
         assert_eq!(bench.0.marked(&mark).await, 0);
     }

@@ -4,16 +4,19 @@ use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
 use evalwave::config::{HomeMode, LandlockMode, LocalConfig, NetworkMode, WorkspaceMode};
 use evalwave::sandbox::Backend;
+use evalwave::sandbox::docker::{DockerBackend, DockerEngine};
 use evalwave::sandbox::local::{LocalBackend, LocalOptions};
 use evalwave::sandbox::vercel::VercelBackend;
 use tempfile::TempDir;
 
+pub(super) use super::command::{by_files, docker_cli, scripted, slurm};
 use super::{Engine, argument_lists, marked_here};
+use crate::support::docker::{containers, docker_config, docker_host, marked, unique};
 use crate::support::engine_of_vercel::{backend, bwrap, config};
 use crate::support::vercel::{Faults, Limits, Machines, State, Vercel};
 
 /// A directory of a test's own. In the build directory rather than in /tmp, which a confined command may write to.
-fn directory() -> (TempDir, Utf8PathBuf) {
+pub(super) fn directory() -> (TempDir, Utf8PathBuf) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = Utf8PathBuf::from_path_buf(directory.path().canonicalize().unwrap()).unwrap();
     fs_err::create_dir(path.join("source")).unwrap();
@@ -141,7 +144,7 @@ impl Engine for FakeVercel {
 }
 
 /// Every path below a directory.
-fn walk(directory: &Utf8Path) -> Vec<Utf8PathBuf> {
+pub(super) fn walk(directory: &Utf8Path) -> Vec<Utf8PathBuf> {
     let mut found = Vec::new();
     for entry in directory.read_dir_utf8().into_iter().flatten().flatten() {
         let path = entry.into_path();
@@ -151,4 +154,72 @@ fn walk(directory: &Utf8Path) -> Vec<Utf8PathBuf> {
         found.push(path);
     }
     found
+}
+
+struct Containers {
+    backend: DockerBackend,
+    host: String,
+    run_id: String,
+    source: Utf8PathBuf,
+    _directory: TempDir,
+}
+
+pub(super) async fn docker() -> Option<Box<dyn Engine>> {
+    let host = docker_host()?;
+    let (directory, path) = directory();
+    let source = path.join("source");
+    let engine = DockerEngine {
+        host: Some(host.clone()),
+        ..DockerEngine::default()
+    };
+    Some(Box::new(Containers {
+        backend: DockerBackend::new(&docker_config(), engine, &source).unwrap(),
+        host,
+        run_id: unique("contract"),
+        source,
+        _directory: directory,
+    }))
+}
+
+#[async_trait]
+impl Engine for Containers {
+    fn backend(&self) -> &dyn Backend {
+        &self.backend
+    }
+
+    fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    fn source(&self) -> &Utf8Path {
+        &self.source
+    }
+
+    async fn left(&self) -> Vec<String> {
+        let containers = containers(&self.host, &self.run_id).await;
+        containers
+            .into_iter()
+            .map(|container| format!("{:?}", container.names))
+            .collect()
+    }
+
+    async fn marked(&self, mark: &str) -> usize {
+        marked(&self.host, &self.run_id, mark).await
+    }
+
+    async fn shown(&self) -> String {
+        let docker = bollard::Docker::connect_with_host(&self.host).unwrap();
+        let mut shown = argument_lists();
+        for container in containers(&self.host, &self.run_id).await {
+            let inspected = docker
+                .inspect_container(&container.id.unwrap(), None)
+                .await
+                .unwrap();
+            for exec in inspected.exec_ids.iter().flatten() {
+                shown += &format!("{:?}", docker.inspect_exec(exec).await.unwrap());
+            }
+            shown += &format!("{inspected:?}");
+        }
+        shown
+    }
 }

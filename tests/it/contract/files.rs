@@ -148,29 +148,47 @@ pub(super) async fn a_large_file_comes_back_whole(bench: &Bench) {
     sandbox.stop().await.unwrap();
 }
 
-pub(super) async fn nothing_outside_the_workspace_is_brought_out(bench: &Bench) {
+pub(super) async fn nothing_of_this_machine_is_brought_out(bench: &Bench) {
+    let outside = bench.0.source().with_file_name("outside");
+    fs_err::create_dir(&outside).unwrap();
+    fs_err::write(outside.join("secret.txt"), "of this machine").unwrap();
     let mut sandbox = bench.start("outside").await;
-    sh(
-        &mut *sandbox,
-        "ln -s /etc etc; ln -s /etc/passwd passwd; ln -s .. up; mkdir in",
-    )
-    .await;
+    let links = format!("ln -s {outside} out; ln -s {outside}/secret.txt secret.txt; ln -s .. up; mkdir in");
+    sh(&mut *sandbox, &links).await;
+    let absolute = format!("{outside}/secret.txt");
     for path in [
-        "etc/passwd",
-        "passwd",
-        "etc",
-        "../x",
-        "/etc/passwd",
-        "in/../../etc/passwd",
-        "up/x",
+        "out/secret.txt",
+        "secret.txt",
+        "out",
+        "up/../secret.txt",
+        &absolute,
+        "in/../../secret.txt",
     ] {
         let mut bytes = Vec::new();
         // Not there, or refused: both will do.
         let brought = sandbox.download(Utf8Path::new(path), &mut bytes).await;
         assert!(!matches!(brought, Ok(Some(()))), "{path}");
-        assert!(!String::from_utf8_lossy(&bytes).contains("root:"), "{path}");
+        assert!(
+            !String::from_utf8_lossy(&bytes).contains("of this machine"),
+            "{path}"
+        );
     }
-    sh(&mut *sandbox, "test -e in").await;
+    assert!(
+        sandbox
+            .download(Utf8Path::new("../x"), &mut Vec::new())
+            .await
+            .is_err()
+    );
+    sandbox.stop().await.unwrap();
+}
+
+pub(super) async fn a_result_may_be_a_link_within_the_workspace(bench: &Bench) {
+    let mut sandbox = bench.start("link").await;
+    sh(&mut *sandbox, "mkdir -p real/deep; printf result >real/deep/r.json; ln -s real/deep/r.json result.json; ln -s real tree").await;
+    let one = download(&mut *sandbox, "result.json").await.unwrap();
+    assert_eq!(one["result.json"].1, "result");
+    let tree = download(&mut *sandbox, "tree").await.unwrap();
+    assert_eq!(tree["tree/deep/r.json"].1, "result");
     sandbox.stop().await.unwrap();
 }
 

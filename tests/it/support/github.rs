@@ -21,7 +21,8 @@ use tokio::sync::oneshot;
 pub(crate) use described::{described, routes_described};
 pub(crate) use routes::Answer;
 pub(crate) use state::{
-    Comment, Exchange, Fault, Pull, Release, Run, State, TOKEN, archive, artifact_of, day, sha, summary,
+    Artifact, Comment, Exchange, Fault, Pull, Release, Run, State, TOKEN, archive, artifact_of, day, sha,
+    summary,
 };
 
 /// The fake, running until it is dropped.

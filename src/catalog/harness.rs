@@ -1,0 +1,140 @@
+//! Which harness a repository's evals are written for, by what lies in it. Knows nothing of what is made of that.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use camino::Utf8Path;
+use serde_json::Value;
+
+use super::CatalogError;
+use super::walk::{Kind, Walk};
+
+/// Deeper than evals lie.
+const DEEPEST: usize = 4;
+/// More files than are looked at to know a harness.
+const MOST_FILES: usize = 20_000;
+/// Bytes of a source file in which its imports stand.
+const HEAD: u64 = 64 << 10;
+
+/// A harness that a repository is written for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Harness {
+    /// supabase/evals, with one result file a pair.
+    SupabaseEvals,
+    /// supabase/evals, with one result file a run.
+    SupabaseEvalsRuns,
+    /// @vercel/agent-eval.
+    AgentEval,
+    /// inspect_ai, with the directory of its tasks.
+    Inspect(String),
+    /// harbor, with the directory of its tasks.
+    Harbor(String),
+    /// promptfoo.
+    Promptfoo,
+}
+
+/// The harnesses that a repository shows signs of, each with its sign.
+///
+/// # Errors
+/// A directory that cannot be read.
+pub fn harnesses(root: &Utf8Path) -> Result<Vec<(Harness, String)>, CatalogError> {
+    let mut found = Vec::new();
+    let name =
+        package(root, "apps/framework").and_then(|package| package["name"].as_str().map(str::to_owned));
+    if name.as_deref() == Some("@supabase-evals/framework") {
+        let sign = "apps/framework is `@supabase-evals/framework`".to_owned();
+        let harness = match tree(root)?.iter().any(|path| is_prompt_of_suite(path)) {
+            true => Harness::SupabaseEvalsRuns,
+            false => Harness::SupabaseEvals,
+        };
+        // It is nobody else's repository, whatever else its packages need.
+        return Ok(vec![(harness, sign)]);
+    }
+    if let Some(package) = package(root, "")
+        && ["dependencies", "devDependencies"]
+            .iter()
+            .any(|kind| package[*kind]["@vercel/agent-eval"].is_string())
+    {
+        found.push((
+            Harness::AgentEval,
+            "package.json depends on `@vercel/agent-eval`".to_owned(),
+        ));
+    }
+    let files = tree(root)?;
+    let directory_of = |path: &str| {
+        path.rsplit_once('/')
+            .map_or(String::new(), |(directory, _)| directory.to_owned())
+    };
+    if let Some(path) = files
+        .iter()
+        .find(|path| path.starts_with("promptfooconfig") && path.ends_with(".yaml"))
+    {
+        found.push((Harness::Promptfoo, format!("`{path}` is there")));
+    }
+    let task = files.iter().filter_map(|path| path.strip_suffix("/task.toml"));
+    if let Some(task) = task
+        .into_iter()
+        .find(|task| files.contains(&format!("{task}/instruction.md")))
+    {
+        found.push((
+            Harness::Harbor(directory_of(task)),
+            format!("`{task}` has a task.toml and an instruction.md"),
+        ));
+    }
+    let python = files.iter().filter(|path| path.ends_with(".py"));
+    if let Some(path) = python.into_iter().find(|path| has_inspect_task(&root.join(path))) {
+        found.push((
+            Harness::Inspect(directory_of(path)),
+            format!("`{path}` has a task of inspect_ai"),
+        ));
+    }
+    Ok(found)
+}
+
+/// `evals/<suite>/<eval>/PROMPT.md`.
+fn is_prompt_of_suite(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').collect();
+    matches!(parts.as_slice(), ["evals", _, _, "PROMPT.md"])
+}
+
+fn package(root: &Utf8Path, directory: &str) -> Option<Value> {
+    let text = fs_err::read_to_string(root.join(directory).join("package.json")).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+fn has_inspect_task(path: &Utf8Path) -> bool {
+    use std::io::Read as _;
+    let Ok(file) = fs_err::File::open(path) else {
+        return false;
+    };
+    let mut head = Vec::new();
+    let read = file.take(HEAD).read_to_end(&mut head);
+    let text = String::from_utf8_lossy(&head);
+    let mut lines = text.lines().map(str::trim_start);
+    let imports = |line: &str| line.starts_with("from inspect_ai") || line.starts_with("import inspect_ai");
+    read.is_ok() && lines.any(imports) && text.lines().any(|line| line.starts_with("@task"))
+}
+
+/// The files near the root, in the order of their names.
+fn tree(root: &Utf8Path) -> Result<BTreeSet<String>, CatalogError> {
+    let skipped = |path: &Path| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or(".");
+        name.starts_with('.') || ["node_modules", "venv", "target", "evalwave-out"].contains(&name)
+    };
+    let walk = Walk {
+        root,
+        follow: false,
+        deepest: DEEPEST,
+        enter: &|path| !skipped(path),
+    };
+    let mut files = BTreeSet::new();
+    walk.visit(Path::new(""), &mut |path, kind| {
+        if let (Kind::File, Some(path)) = (kind, path.to_str())
+            && files.len() < MOST_FILES
+        {
+            files.insert(path.replace('\\', "/"));
+        }
+        Ok(())
+    })?;
+    Ok(files)
+}

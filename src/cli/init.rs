@@ -1,0 +1,111 @@
+//! `evalwave init`: a first configuration and workflow, and what they would run.
+
+mod preset;
+
+use std::io::Write as _;
+
+use anyhow::{Context as _, bail};
+use camino::Utf8Path;
+
+use super::arguments::{InitArguments, PlanArguments, SelectionArguments, TextOrJson, given};
+use super::context::Context;
+use super::{Failure, plan, tell};
+use crate::catalog;
+use crate::model::ExitCode;
+use preset::Preset;
+
+/// Where the configuration is looked for, the first of them where it is written.
+const CONFIGS: [&str; 2] = ["evalwave.yml", ".github/evalwave.yml"];
+const WORKFLOW: &str = ".github/workflows/evals.yml";
+
+pub(super) fn init(arguments: &InitArguments, context: &Context) -> Result<ExitCode, Failure> {
+    let root = &context.current_dir;
+    let preset = choose(given(arguments.preset.as_deref()), root)?;
+    let label = given(arguments.label.as_deref()).map(check_label).transpose()?;
+    let config = match CONFIGS.iter().find(|path| root.join(path).exists()) {
+        Some(there) => {
+            tell(&format!("`{there}` is there already and stays as it is"));
+            fs_err::read_to_string(root.join(there))?
+        }
+        None => {
+            let config = preset.config();
+            write(root, CONFIGS[0], &config)?;
+            config
+        }
+    };
+    write(root, WORKFLOW, &preset::workflow(&config, label))?;
+    tell("next: put the owner of the action into the workflow, set its secrets, and look at the plan:");
+    let plan_arguments = PlanArguments {
+        selection: SelectionArguments::default(),
+        baseline: None,
+        history: Vec::new(),
+        format: TextOrJson::Text,
+    };
+    plan::plan(&plan_arguments, context)
+}
+
+fn choose(named: Option<&str>, root: &Utf8Path) -> anyhow::Result<Preset> {
+    if let Some(name) = named {
+        return Preset::named(name).with_context(|| {
+            let known: Vec<&str> = Preset::names().collect();
+            format!("`{name}` is no preset: expected one of {}", known.join(", "))
+        });
+    }
+    let found = catalog::harnesses(root)?;
+    match found.as_slice() {
+        [] => {
+            tell("no harness is recognised here: the configuration is a beginning to fill in");
+            Ok(Preset::plain())
+        }
+        [(harness, sign)] => {
+            let preset = Preset::of(harness);
+            tell(&format!("{sign}: the preset is `{}`", preset.name()));
+            Ok(preset)
+        }
+        several => {
+            let signs: Vec<String> = several
+                .iter()
+                .map(|(harness, sign)| format!("\n  --preset {}: {sign}", Preset::of(harness).name()))
+                .collect();
+            bail!(
+                "more than one harness is recognised here\nname one:{}",
+                signs.concat()
+            )
+        }
+    }
+}
+
+/// A label's name stands in an expression of the workflow, where nothing but a name may stand.
+fn check_label(label: &str) -> anyhow::Result<&str> {
+    let label = label.trim();
+    let plain = |char: char| char.is_alphanumeric() || " ._:/-".contains(char);
+    if label.len() > 50 || !label.chars().all(plain) {
+        bail!(
+            "`{label}` is no name for a label here: expected at most 50 letters, digits, spaces and . _ : / -"
+        );
+    }
+    Ok(label)
+}
+
+/// Writes a file that is not there yet; one that is stays, and that is said.
+fn write(root: &Utf8Path, name: &str, text: &str) -> anyhow::Result<()> {
+    let path = root.join(name);
+    if let Some(parent) = path.parent() {
+        fs_err::create_dir_all(parent)?;
+    }
+    let created = fs_err::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&path);
+    match created {
+        Ok(mut file) => {
+            file.write_all(text.as_bytes())?;
+            tell(&format!("wrote `{name}`"));
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            tell(&format!("`{name}` is there already and stays as it is"));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}

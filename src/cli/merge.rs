@@ -1,0 +1,157 @@
+//! `evalwave merge`, and what the action's `command: merge` shares with it: parts of one plan as the run that they are.
+
+use camino::Utf8PathBuf;
+
+use super::arguments::{MergeArguments, SelectionArguments, TextOrJson, given};
+use super::arms::Driver;
+use super::baseline::Baseline;
+use super::conclude::{self, Judging};
+use super::context::{self, Context};
+use super::execution::{Done, LOST};
+use super::sources::Suite;
+use super::{Failure, json, keep, print, tell};
+use crate::aggregate::{self, Joined, Part};
+use crate::compare::Known;
+use crate::config::{Config, settings};
+use crate::model::{ExitCode, Gate};
+use crate::report;
+use crate::store::{self, PartDir};
+
+pub(super) fn merge(arguments: &MergeArguments, context: &Context) -> Result<ExitCode, Failure> {
+    let mut more = vec![
+        (settings::BASELINE, arguments.baseline.as_deref()),
+        (settings::FAIL_ON, arguments.fail_on.as_deref()),
+    ];
+    let history = arguments.history.iter();
+    more.extend(history.map(|source| (settings::HISTORY, Some(source.as_str()))));
+    let selection = SelectionArguments {
+        config: arguments.config.clone(),
+        ..SelectionArguments::default()
+    };
+    let suite = Suite::without_pairs(&selection, &more, context)?;
+    let config = &suite.config;
+    let known = conclude::known(
+        &config.history,
+        &config.flaky,
+        Some(config.policy),
+        context::now(),
+        context,
+    )?;
+    let named = given(arguments.baseline.as_deref()).is_some();
+    let baseline = Baseline::read(&suite, named, context)?;
+    let merging = Merging {
+        config,
+        baseline,
+        known,
+        directory: context.absolute(&arguments.output_dir),
+        url: None,
+    };
+    let parts = Parts::find(&arguments.directories, context)?;
+    let driver = Driver::new()?;
+    let done = merging.run(&parts, &driver, Vec::new())?;
+    print(&match arguments.format {
+        TextOrJson::Text => report::text(&done.summary, context.color),
+        TextOrJson::Json => json(&done.summary)?,
+    })?;
+    tell(&format!("results in {}", arguments.output_dir));
+    if done.lost {
+        tell(&format!("error: {LOST}"));
+    }
+    Ok(done.exit(false))
+}
+
+/// Parts that belong together.
+pub(super) struct Parts {
+    directories: Vec<PartDir>,
+    pub(super) joined: Joined,
+}
+
+impl Parts {
+    /// Reads the runs that are named, and finds whether they belong together.
+    pub(super) fn find(named: &[Utf8PathBuf], context: &Context) -> Result<Self, Failure> {
+        let mut directories = Vec::new();
+        for shown in named {
+            directories.extend(store::find_parts(&context.absolute(shown), shown)?);
+        }
+        let parts: Vec<Part<'_>> = directories
+            .iter()
+            .map(|part| Part {
+                name: &part.name,
+                run: &part.replayed.run,
+            })
+            .collect();
+        let joined = aggregate::join(&parts).map_err(anyhow::Error::from)?;
+        let mut joined = anyhow::Context::context(joined, "no run was named")?;
+        for part in &directories {
+            let broken = part.replayed.broken.len();
+            if broken > 0 {
+                joined.notices.push(format!(
+                    "{}: {broken} lines of its journal cannot be read: what they told is missing",
+                    part.name
+                ));
+            }
+        }
+        Ok(Self { directories, joined })
+    }
+
+    /// Whose runs they are.
+    pub(super) fn suite(&self) -> &str {
+        &self.joined.plan.suite
+    }
+}
+
+/// Everything that decides what the whole comes to.
+pub(super) struct Merging<'a> {
+    pub(super) config: &'a Config,
+    pub(super) baseline: Baseline,
+    pub(super) known: Known,
+    pub(super) directory: Utf8PathBuf,
+    /// The page of the workflow run that it is a part of.
+    pub(super) url: Option<String>,
+}
+
+impl Merging<'_> {
+    /// Writes the whole, compares it and holds it to its gates.
+    pub(super) fn run(self, parts: &Parts, driver: &Driver, notices: Vec<String>) -> Result<Done, Failure> {
+        let Parts { directories, joined } = parts;
+        let run_id = context::new_run_id(context::now());
+        let merging = store::merge(
+            directories,
+            joined,
+            &run_id,
+            &self.directory,
+            &self.config.attempt,
+        );
+        driver.set_out();
+        let (directory, run) = driver.finish(merging)?;
+        let mut judging = Judging {
+            config: self.config,
+            run: &run,
+            summary: aggregate::summarize(&run),
+            baseline: None,
+            known: self.known,
+        };
+        judging.summary.run.url = self.url;
+        judging.summary.notices.extend(notices);
+        match self.baseline {
+            Baseline::Known(results) => judging.baseline = Some(results),
+            Baseline::None(why) => judging.summary.notices.push(why),
+            Baseline::Measure(_) => {
+                let why =
+                    "no baseline: shards measure the base revision each for itself, and a merge runs nothing";
+                judging.summary.notices.push(why.to_owned());
+            }
+        }
+        let (summary, exit) = judging.conclude(false, false);
+        let kept = keep(&directory, &summary)?;
+        let is_silent = self.config.fail_on.contains(&Gate::Never);
+        Ok(Done {
+            summary,
+            exit: match exit {
+                ExitCode::Success if joined.missing.is_some() && !is_silent => ExitCode::Incomplete,
+                exit => exit,
+            },
+            lost: !kept,
+        })
+    }
+}

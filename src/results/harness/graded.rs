@@ -1,0 +1,171 @@
+//! Formats `json` and `jsonl`: any JSON, with its grade where the configuration says. What a document says besides
+//! (checks, usage, duration, error) is read by the names of format `evals`.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::ReadError;
+use super::evals;
+use super::value::{score, shown};
+use crate::config::Grade;
+use crate::model::{Reading, ReadingVerdict};
+use crate::results::json;
+
+/// More attempts than any pair has.
+const MOST_ROWS: usize = 10_000;
+
+/// Reads one document of any JSON.
+pub(super) fn read(text: &str, at: &Grade) -> Result<Reading, ReadError> {
+    json::parse::<Once>(text)?;
+    grade(json::parse(text)?, at)
+}
+
+/// Reads JSON Lines, a row an attempt; lines with nothing in them are none.
+pub(super) fn read_lines(text: &str, at: &Grade) -> Result<Vec<Reading>, ReadError> {
+    let mut readings = Vec::new();
+    for (line, number) in text.lines().zip(1..) {
+        if line.trim().is_empty() {
+            continue;
+        }
+        if readings.len() == MOST_ROWS {
+            return Err(ReadError::document(
+                "jsonl",
+                format!("it has more than {MOST_ROWS} rows"),
+            ));
+        }
+        let in_line = |problem: ReadError| ReadError::Line {
+            number,
+            problem: Box::new(problem),
+        };
+        readings.push(read(line, at).map_err(in_line)?);
+    }
+    match readings.is_empty() {
+        true => Err(ReadError::document("jsonl", "it has no row")),
+        false => Ok(readings),
+    }
+}
+
+/// Whether every line that is not empty is an object which grades itself: what `auto` takes for JSON Lines.
+pub(super) fn are_rows(text: &str) -> bool {
+    let mut rows = text.lines().filter(|line| !line.trim().is_empty()).peekable();
+    rows.peek().is_some()
+        && rows.all(|row| match serde_json::from_str::<Value>(row) {
+            Ok(Value::Object(row)) => {
+                row.get("passed").is_some_and(Value::is_boolean) || row.contains_key("score")
+            }
+            _ => false,
+        })
+}
+
+fn grade(document: Value, at: &Grade) -> Result<Reading, ReadError> {
+    let found = |pointer: &Option<String>| pointer.as_ref().and_then(|pointer| document.pointer(pointer));
+    let passed = match found(&at.passed) {
+        None => None,
+        Some(Value::Bool(passed)) => Some(*passed),
+        Some(other) => return Err(misplaced(at.passed.as_deref(), "true or false", other)),
+    };
+    let number = match found(&at.score) {
+        None => None,
+        Some(other) => Some(
+            other
+                .as_f64()
+                .filter(|number| number.is_finite())
+                .ok_or_else(|| misplaced(at.score.as_deref(), "a number", other))?,
+        ),
+    };
+    let passed = match (passed, number) {
+        (Some(passed), _) => passed,
+        (None, Some(number)) => number >= at.threshold,
+        (None, None) => {
+            let places: Vec<String> = [&at.passed, &at.score]
+                .into_iter()
+                .flatten()
+                .map(|pointer| format!("`{pointer}`"))
+                .collect();
+            return Err(ReadError::document(
+                "json",
+                format!("there is nothing at {}", places.join(" and ")),
+            ));
+        }
+    };
+    let verdict = match passed {
+        true => ReadingVerdict::Passed,
+        false => ReadingVerdict::Failed,
+    };
+    let score = number.and_then(score);
+    let document = match document {
+        Value::Object(document) => document,
+        _ => Map::new(),
+    };
+    Ok(evals::with_verdict(&document, verdict, score))
+}
+
+fn misplaced(pointer: Option<&str>, expected: &str, found: &Value) -> ReadError {
+    let pointer = pointer.unwrap_or_default();
+    ReadError::document(
+        "json",
+        format!("`{pointer}` is {}: expected {expected}", shown(found)),
+    )
+}
+
+/// JSON in which no object has a key twice: two grades are none.
+struct Once;
+
+impl<'de> Deserialize<'de> for Once {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Once)
+    }
+}
+
+impl<'de> Visitor<'de> for Once {
+    type Value = Once;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Once, A::Error> {
+        let mut keys = HashSet::new();
+        while let Some(key) = map.next_key::<String>()? {
+            map.next_value::<Once>()?;
+            if keys.contains(&key) {
+                let key = json::excerpt(&key, 0);
+                return Err(A::Error::custom(format!("`{key}` is given twice")));
+            }
+            keys.insert(key);
+        }
+        Ok(Once)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Once, A::Error> {
+        while seq.next_element::<Once>()?.is_some() {}
+        Ok(Once)
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Once, E> {
+        Ok(Once)
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Once, E> {
+        Ok(Once)
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Once, E> {
+        Ok(Once)
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Once, E> {
+        Ok(Once)
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<Once, E> {
+        Ok(Once)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Once, E> {
+        Ok(Once)
+    }
+}

@@ -1,0 +1,300 @@
+//! Format `promptfoo`: what `promptfoo eval -o out.json` writes.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::ReadError;
+use super::value::{add, amount, failure, known, not_negative, note, score};
+use super::{Row, RowEnding};
+use crate::model::{Check, Reading, ReadingVerdict, Usage};
+use crate::results::json;
+
+/// `failureReason` of a row that something broke.
+const ERROR: u64 = 2;
+
+#[derive(Deserialize)]
+struct Output {
+    results: Results,
+}
+
+#[derive(Deserialize)]
+struct Results {
+    results: Vec<Answer>,
+}
+
+/// One prompt for one provider with one test.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    success: bool,
+    #[serde(default)]
+    score: Option<f64>,
+    #[serde(default)]
+    error: Option<String>,
+    #[serde(default)]
+    failure_reason: Option<u64>,
+    #[serde(default)]
+    grading_result: Option<Grading>,
+    #[serde(default)]
+    provider: Value,
+    #[serde(default)]
+    prompt: Prompt,
+    #[serde(default)]
+    prompt_idx: u32,
+    #[serde(default)]
+    test_case: Test,
+    #[serde(default)]
+    vars: Value,
+    #[serde(default)]
+    latency_ms: Option<f64>,
+    #[serde(default)]
+    cost: Value,
+    #[serde(default)]
+    token_usage: Option<Tokens>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Grading {
+    #[serde(default)]
+    component_results: Option<Vec<Component>>,
+}
+
+#[derive(Deserialize)]
+struct Component {
+    pass: bool,
+    #[serde(default)]
+    reason: Option<String>,
+    #[serde(default)]
+    assertion: Option<Assertion>,
+}
+
+#[derive(Deserialize)]
+struct Assertion {
+    #[serde(default, rename = "type")]
+    kind: Option<String>,
+    #[serde(default)]
+    metric: Option<String>,
+    #[serde(default)]
+    value: Value,
+}
+
+#[derive(Default, Deserialize)]
+struct Prompt {
+    #[serde(default)]
+    label: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct Test {
+    #[serde(default)]
+    description: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    #[serde(default)]
+    prompt: Option<u64>,
+    #[serde(default)]
+    completion: Option<u64>,
+}
+
+/// A reading for each repetition (`--repeat`): it passes where every row does, and a row that errored makes it an
+/// error.
+pub(super) fn read(text: &str) -> Result<Vec<Reading>, ReadError> {
+    let rows = parse(text)?;
+    let runs = runs(&rows);
+    let most = runs.iter().copied().max().unwrap_or_default();
+    let mut attempts: Vec<Vec<&Answer>> = vec![Vec::new(); most];
+    for (row, run) in rows.iter().zip(runs) {
+        attempts[run - 1].push(row);
+    }
+    Ok(attempts.iter().map(|rows| reading(rows)).collect())
+}
+
+/// A row for each result; the experiment is the provider, with the prompt's name where there are several prompts.
+pub(super) fn rows(text: &str) -> Result<Vec<Row>, ReadError> {
+    let results = parse(text)?;
+    let many_prompts = results
+        .iter()
+        .any(|result| result.prompt_idx != results[0].prompt_idx);
+    let runs = runs(&results);
+    let rows = results.iter().zip(runs).map(|(result, run)| {
+        let provider = result.provider_name();
+        let experiment = match (&result.prompt.label, many_prompts) {
+            (Some(label), true) => format!("{provider} · {}", label.trim()),
+            (None, true) => format!("{provider} · prompt {}", result.prompt_idx + 1),
+            _ => provider.clone(),
+        };
+        Row {
+            experiment,
+            eval: result.test_name(),
+            run: u32::try_from(run).unwrap_or(u32::MAX),
+            ending: match result.verdict() {
+                ReadingVerdict::Passed => RowEnding::Passed,
+                ReadingVerdict::Failed => RowEnding::Failed,
+                ReadingVerdict::Errored { .. } => RowEnding::Errored,
+            },
+            labels: vec![("provider", provider)],
+        }
+    });
+    Ok(rows.collect())
+}
+
+fn parse(text: &str) -> Result<Vec<Answer>, ReadError> {
+    let output: Output = json::parse(text)?;
+    match output.results.results.is_empty() {
+        true => Err(ReadError::document("promptfoo", "there are no results in it")),
+        false => Ok(output.results.results),
+    }
+}
+
+/// Which repetition of its test each row is, from 1. Tests that are written twice look like repetitions, but then not
+/// every one has as many: so all rows are of one run.
+fn runs(rows: &[Answer]) -> Vec<usize> {
+    let mut seen: HashMap<(String, u32, String), usize> = HashMap::new();
+    let runs: Vec<usize> = rows
+        .iter()
+        .map(|row| {
+            let count = seen
+                .entry((row.provider_name(), row.prompt_idx, row.test_key()))
+                .or_default();
+            *count += 1;
+            *count
+        })
+        .collect();
+    let first = seen.values().next().copied().unwrap_or_default();
+    match seen.values().all(|count| *count == first) {
+        true => runs,
+        false => vec![1; rows.len()],
+    }
+}
+
+fn reading(rows: &[&Answer]) -> Reading {
+    let verdicts = || rows.iter().map(|row| row.verdict());
+    let errored = rows
+        .iter()
+        .find(|row| matches!(row.verdict(), ReadingVerdict::Errored { .. }));
+    let verdict = match errored {
+        Some(_) => ReadingVerdict::Errored { retry: true },
+        None if verdicts().all(|verdict| verdict == ReadingVerdict::Passed) => ReadingVerdict::Passed,
+        None => ReadingVerdict::Failed,
+    };
+    let checks = match rows {
+        [row] => row.checks(),
+        _ => rows.iter().map(|row| row.as_check()).collect(),
+    };
+    let usage = rows.iter().map(|row| row.usage()).fold(Usage::default(), add);
+    let latency: f64 = rows.iter().filter_map(|row| not_negative(row.latency_ms?)).sum();
+    let broke = |row: &&Answer| {
+        row.error
+            .clone()
+            .unwrap_or_else(|| "a row ended with an error".to_owned())
+    };
+    let (error, throttled) = failure(&errored.map(broke).unwrap_or_default());
+    let scores: Vec<f64> = rows.iter().filter_map(|row| row.score).collect();
+    Reading {
+        verdict,
+        checks,
+        score: match (errored, scores.len() == rows.len()) {
+            (None, true) => score(scores.iter().sum::<f64>() / rows.len() as f64),
+            _ => None,
+        },
+        usage: known(usage),
+        seconds: (latency > 0.0).then_some(latency / 1000.0),
+        error,
+        throttled,
+    }
+}
+
+impl Answer {
+    /// An assertion that does not hold fills `error` too; a row that something broke has no grade.
+    fn verdict(&self) -> ReadingVerdict {
+        let broke = match self.failure_reason {
+            Some(reason) => reason == ERROR,
+            None => self.error.is_some() && self.grading_result.is_none(),
+        };
+        match (self.success, broke) {
+            (true, _) => ReadingVerdict::Passed,
+            (false, true) => ReadingVerdict::Errored { retry: true },
+            (false, false) => ReadingVerdict::Failed,
+        }
+    }
+
+    fn provider_name(&self) -> String {
+        let named = |key: &str| self.provider[key].as_str().filter(|name| !name.trim().is_empty());
+        let name = named("label").or(named("id")).or(self.provider.as_str());
+        name.map_or("a provider without a name", str::trim).to_owned()
+    }
+
+    fn test_key(&self) -> String {
+        format!(
+            "{} {}",
+            self.test_case.description.as_deref().unwrap_or_default(),
+            self.vars
+        )
+    }
+
+    /// A test's description, or else its variables, which tell it from the others.
+    fn test_name(&self) -> String {
+        let described = self.test_case.description.as_deref().map(str::trim);
+        match described.filter(|text| !text.is_empty()) {
+            Some(description) => description.to_owned(),
+            None => self.vars.to_string(),
+        }
+    }
+
+    fn checks(&self) -> Vec<Check> {
+        let components = self
+            .grading_result
+            .iter()
+            .flat_map(|grading| &grading.component_results);
+        components
+            .flatten()
+            .zip(1..)
+            .map(|(component, position): (_, usize)| Check {
+                name: component
+                    .name()
+                    .unwrap_or_else(|| format!("assertion {position}")),
+                passed: component.pass,
+                notes: component.reason.as_deref().and_then(note),
+            })
+            .collect()
+    }
+
+    fn as_check(&self) -> Check {
+        let failing = self.checks().into_iter().find(|check| !check.passed);
+        Check {
+            name: self.test_name(),
+            passed: self.success,
+            notes: failing.and_then(|check| check.notes),
+        }
+    }
+
+    /// A provider that counts nothing reports zeros.
+    fn usage(&self) -> Usage {
+        let tokens = self.token_usage.as_ref();
+        let counted = |count: Option<u64>| count.filter(|count| *count > 0);
+        Usage {
+            input_tokens: tokens.and_then(|tokens| counted(tokens.prompt)),
+            output_tokens: tokens.and_then(|tokens| counted(tokens.completion)),
+            cost_usd: amount(&self.cost).filter(|cost| *cost > 0.0),
+        }
+    }
+}
+
+impl Component {
+    fn name(&self) -> Option<String> {
+        let assertion = self.assertion.as_ref()?;
+        if let Some(metric) = &assertion.metric {
+            return Some(metric.clone());
+        }
+        let kind = assertion.kind.as_ref()?;
+        Some(match &assertion.value {
+            Value::String(value) => format!("{kind} {}", json::excerpt(value, 0)),
+            _ => kind.clone(),
+        })
+    }
+}

@@ -1,0 +1,84 @@
+//! Single values of a harness's document: what they are in words, and what they say of cost and time.
+
+use serde_json::Value;
+
+use crate::aggregate::shows_throttling;
+use crate::model::Usage;
+use crate::results::json;
+
+/// A note longer than this, in characters, is cut: a grader's whole reasoning is in its own document.
+const LONGEST_NOTE: usize = 2_000;
+
+/// A value in a message: its text where that is short.
+pub(super) fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Number(number) => format!("the number {}", json::excerpt(&number.to_string(), 0)),
+        Value::String(text) => format!("the text `{}`", json::excerpt(text, 0)),
+        other => kind(other).to_owned(),
+    }
+}
+
+/// What a value is, in words.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// A finite number that is not negative.
+pub(super) fn amount(value: &Value) -> Option<f64> {
+    value.as_f64().and_then(not_negative)
+}
+
+/// The number, where it is finite and not negative.
+pub(super) fn not_negative(number: f64) -> Option<f64> {
+    (number.is_finite() && number >= 0.0).then_some(number)
+}
+
+/// The number, where it can be a score of ours, which is from 0 to 1.
+pub(super) fn score(number: f64) -> Option<f64> {
+    (0.0..=1.0).contains(&number).then_some(number)
+}
+
+/// A grader's words, cut where they are long.
+pub(super) fn note(text: &str) -> Option<String> {
+    let text = text.trim();
+    let mut characters = text.chars();
+    let mut note: String = characters.by_ref().take(LONGEST_NOTE).collect();
+    if characters.next().is_some() {
+        note.push('…');
+    }
+    (!note.is_empty()).then_some(note)
+}
+
+/// A result's own error text, cut where it is long, and whether all of it shows that a provider throttled the attempt.
+pub(super) fn failure(text: &str) -> (Option<String>, bool) {
+    (note(text), shows_throttling(text))
+}
+
+/// What two parts of an attempt used together; what neither knows stays unknown.
+pub(super) fn add(one: Usage, other: Usage) -> Usage {
+    let tokens = |one: Option<u64>, other: Option<u64>| match (one, other) {
+        (Some(one), Some(other)) => Some(one.saturating_add(other)),
+        (one, other) => one.or(other),
+    };
+    Usage {
+        input_tokens: tokens(one.input_tokens, other.input_tokens),
+        output_tokens: tokens(one.output_tokens, other.output_tokens),
+        cost_usd: match (one.cost_usd, other.cost_usd) {
+            (Some(one), Some(other)) => Some(one + other),
+            (one, other) => one.or(other),
+        },
+    }
+}
+
+/// A usage, where any of it is known.
+pub(super) fn known(usage: Usage) -> Option<Usage> {
+    (usage != Usage::default()).then_some(usage)
+}

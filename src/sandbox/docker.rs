@@ -1,0 +1,230 @@
+//! The engine of containers: each sandbox is a container of a Docker engine, each command an exec in it. It asks the
+//! engine's API and needs no `docker` command.
+
+mod archive;
+mod connection;
+mod container;
+mod credentials;
+mod exec;
+mod ignore;
+mod image;
+mod reaper;
+mod warm;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bollard::Docker;
+use bollard::models::{ContainerCreateBody, HostConfig};
+use bollard::query_parameters::CreateContainerOptionsBuilder;
+use camino::{Utf8Path, Utf8PathBuf};
+use tokio::sync::{OnceCell, Semaphore, mpsc};
+
+use super::local::capacity_for;
+use super::{Backend, Capacity, Ledger, Reaper, Sandbox, SandboxError, SandboxSpec, Setup, Warm};
+use crate::config::{DockerConfig, DockerMount};
+use crate::model::Boot;
+pub use connection::DockerEngine;
+use connection::failed;
+use container::{DockerSandbox, Place};
+use image::Image;
+pub use reaper::DockerReaper;
+
+/// Most containers that may be starting, or being deleted, at once: an engine is no faster beyond.
+const STARTING: usize = 8;
+
+/// The label with the run that owns a container.
+const RUN_LABEL: &str = "evalwave.run";
+
+/// What keeps a container alive.
+const IDLE: &str = include_str!("docker/idle.sh");
+
+/// Sandboxes in containers.
+pub struct DockerBackend {
+    shared: Arc<Shared>,
+    reaper: DockerReaper,
+    capacity: Capacity,
+    image: OnceCell<Image>,
+}
+
+/// What the sandboxes of a run share.
+struct Shared {
+    docker: Docker,
+    config: DockerConfig,
+    /// Where relative paths of the configuration start.
+    root: Utf8PathBuf,
+    deleting: Semaphore,
+}
+
+impl DockerBackend {
+    /// Sandboxes of an engine. Relative paths of `config` start at `root`.
+    ///
+    /// # Errors
+    /// An engine that cannot be spoken to: what was tried, and what to do.
+    pub fn new(config: &DockerConfig, engine: DockerEngine, root: &Utf8Path) -> Result<Self, SandboxError> {
+        let docker = engine.connect()?;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                docker,
+                config: config.clone(),
+                root: root.to_owned(),
+                deleting: Semaphore::new(STARTING),
+            }),
+            capacity: capacity(config, &engine),
+            reaper: DockerReaper::new(engine),
+            image: OnceCell::new(),
+        })
+    }
+
+    /// The image, made ready with nobody to tell where nobody has asked for that before.
+    async fn image(&self) -> Result<&Image, SandboxError> {
+        let silent = mpsc::channel(1).0;
+        let make = || image::make_ready(&self.shared, self.reaper.engine(), &silent);
+        self.image.get_or_try_init(make).await
+    }
+}
+
+/// What the engine can take at once: memory is reckoned where the engine is on this machine.
+pub fn capacity(config: &DockerConfig, engine: &DockerEngine) -> Capacity {
+    let mut capacity = capacity_for(config.memory_per_attempt);
+    if !engine.is_here() {
+        capacity.running = None;
+    }
+    capacity.starting = STARTING;
+    capacity
+}
+
+#[async_trait]
+impl Backend for DockerBackend {
+    fn capacity(&self) -> Capacity {
+        self.capacity.clone()
+    }
+
+    async fn prepare(
+        &self,
+        setup: &Setup,
+        ledger: &dyn Ledger,
+        output: &mpsc::Sender<Vec<u8>>,
+    ) -> Result<Warm, SandboxError> {
+        let mut image = image::make_ready(&self.shared, self.reaper.engine(), output).await?;
+        let warm = match &setup.command {
+            _ if !self.shared.config.warm => Warm::Cold(None),
+            None => Warm::Cold(Some(
+                "`attempt.setup` has to be the same for all attempts for `warm: true`".to_owned(),
+            )),
+            Some(command) => warm::make(&self.shared, &image, setup, command, ledger, output).await?,
+        };
+        if let Warm::From(name) = &warm {
+            image.id = name.clone();
+            image.boot = Boot::Warm;
+        }
+        // A second call changes nothing.
+        let _ = self.image.set(image);
+        Ok(warm)
+    }
+
+    async fn start(&self, spec: &SandboxSpec, _: &dyn Ledger) -> Result<Box<dyn Sandbox>, SandboxError> {
+        let image = self.image().await?;
+        Ok(Box::new(create(&self.shared, image, spec).await?))
+    }
+
+    fn reaper(&self) -> &dyn Reaper {
+        &self.reaper
+    }
+}
+
+/// Creates a container. It is started with its first command, so that files can be put into it before.
+async fn create(
+    shared: &Arc<Shared>,
+    image: &Image,
+    spec: &SandboxSpec,
+) -> Result<DockerSandbox, SandboxError> {
+    let options = CreateContainerOptionsBuilder::default().name(&container_name(&spec.name));
+    let options = match &shared.config.platform {
+        Some(platform) => options.platform(platform),
+        None => options,
+    };
+    let body = shared.body(image, spec);
+    let created = shared.docker.create_container(Some(options.build()), body).await;
+    let created = created.map_err(|error| failed("cannot create the container", error))?;
+    Ok(DockerSandbox::new(
+        Arc::clone(shared),
+        spec.name.clone(),
+        created.id,
+        Place::of(image, &shared.config),
+    ))
+}
+
+/// What the engine calls a sandbox.
+fn container_name(name: &str) -> String {
+    format!("evalwave-{name}")
+}
+
+impl Shared {
+    fn body(&self, image: &Image, spec: &SandboxSpec) -> ContainerCreateBody {
+        let mut labels: HashMap<String, String> = spec
+            .labels
+            .iter()
+            .map(|(name, value)| (format!("evalwave.{name}"), value.clone()))
+            .collect();
+        labels.insert(RUN_LABEL.to_owned(), spec.run_id.clone());
+        let idle = [
+            "sh",
+            "-c",
+            IDLE,
+            "evalwave",
+            &spec.limit.as_secs().max(1).to_string(),
+        ];
+        ContainerCreateBody {
+            image: Some(image.id.clone()),
+            entrypoint: Some(idle.map(str::to_owned).into()),
+            cmd: Some(Vec::new()),
+            env: Some(image.environment()),
+            user: self.config.user.clone(),
+            working_dir: Some(image.workspace.to_string()),
+            labels: Some(labels),
+            // Of its own accord it only sleeps; what an attempt says is read from its exec.
+            attach_stdout: Some(false),
+            attach_stderr: Some(false),
+            volumes: self.config.read_only.then(|| vec![image.workspace.to_string()]),
+            host_config: Some(self.host_config()),
+            ..ContainerCreateBody::default()
+        }
+    }
+
+    fn host_config(&self) -> HostConfig {
+        let config = &self.config;
+        let memory = config
+            .memory
+            .map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
+        HostConfig {
+            memory,
+            // The same number is no swap at all: an attempt that needs more is told so at once.
+            memory_swap: memory,
+            nano_cpus: config.cpus.map(|cpus| (cpus * 1e9) as i64),
+            pids_limit: config.pids.map(|pids| i64::try_from(pids).unwrap_or(i64::MAX)),
+            network_mode: Some(config.network.clone()),
+            init: Some(config.init),
+            readonly_rootfs: Some(config.read_only),
+            tmpfs: config
+                .read_only
+                .then(|| HashMap::from([("/tmp".to_owned(), "exec,mode=1777".to_owned())])),
+            privileged: Some(config.privileged),
+            binds: Some(config.mounts.iter().map(|mount| self.bind(mount)).collect()),
+            // At the end of its own time limit it goes, whoever is there to delete it.
+            auto_remove: Some(true),
+            ..HostConfig::default()
+        }
+    }
+
+    /// A source that is no path is a volume's name.
+    fn bind(&self, mount: &DockerMount) -> String {
+        let source = match mount.source.contains('/') || mount.source.starts_with('.') {
+            true => self.root.join(&mount.source).into_string(),
+            false => mount.source.clone(),
+        };
+        let mode = if mount.read_only { "ro" } else { "rw" };
+        format!("{source}:{}:{mode}", mount.target)
+    }
+}

@@ -1,0 +1,239 @@
+//! Files on their way into a container and out of it, as tars that are never whole in memory.
+
+use std::io;
+
+use bollard::container::PathStatResponse;
+use bollard::query_parameters::{
+    ContainerArchiveInfoOptionsBuilder, DownloadFromContainerOptionsBuilder, UploadToContainerOptionsBuilder,
+};
+use bollard::{Docker, body_try_stream};
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use futures::TryStreamExt as _;
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
+use tokio_util::io::{ReaderStream, StreamReader, SyncIoBridge};
+
+use super::connection::{failed, is_absent};
+use crate::glob::path_glob;
+use crate::sandbox::{SandboxError, Workspace};
+
+/// Bytes of a tar that are under way at once.
+const BUFFER: usize = 256 * 1024;
+
+/// The bits of a mode, as the engine writes it, that make a path neither a file nor a directory: a link, a device, a
+/// pipe, a socket, and what is odd.
+const NO_FILE: u32 = LINK | 1 << 26 | 1 << 25 | 1 << 24 | 1 << 21 | 1 << 19;
+const LINK: u32 = 1 << 27;
+
+/// Puts the files of a workspace into a container's directory.
+pub(super) async fn upload(
+    docker: &Docker,
+    id: &str,
+    to: &Utf8Path,
+    workspace: &Workspace,
+) -> Result<(), SandboxError> {
+    let options = UploadToContainerOptionsBuilder::default()
+        .path(to.as_str())
+        .build();
+    let (tar, packing) = stream(workspace.root.clone(), workspace.files.clone());
+    let uploaded = docker
+        .upload_to_container(id, Some(options), body_try_stream(tar))
+        .await;
+    // What kept the tar from being made says more than that it ended early.
+    packing
+        .await
+        .map_err(io::Error::other)
+        .flatten()
+        .map_err(|error| SandboxError::io("cannot read the workspace", error))?;
+    uploaded.map_err(|error| failed("cannot copy the workspace into the container", error))
+}
+
+/// A tar of files below a directory, made while it is read.
+pub(super) fn stream(
+    root: Utf8PathBuf,
+    files: Vec<Utf8PathBuf>,
+) -> (
+    ReaderStream<DuplexStream>,
+    tokio::task::JoinHandle<io::Result<()>>,
+) {
+    let (sender, receiver) = tokio::io::duplex(BUFFER);
+    let sender = SyncIoBridge::new(sender);
+    let packing = tokio::task::spawn_blocking(move || match pack(&root, &files, sender) {
+        // The engine has stopped reading, and says why itself.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        packed => packed,
+    });
+    (ReaderStream::with_capacity(receiver, BUFFER / 4), packing)
+}
+
+fn pack(root: &Utf8Path, files: &[Utf8PathBuf], into: impl io::Write) -> io::Result<()> {
+    let mut tar = tar::Builder::new(into);
+    tar.follow_symlinks(false);
+    for file in files {
+        let path = root.join(file);
+        let metadata = fs_err::symlink_metadata(&path)?;
+        let mut header = tar::Header::new_gnu();
+        header.set_metadata_in_mode(&metadata, tar::HeaderMode::Complete);
+        // The owner is whoever commands run as, not a user of this machine.
+        header.set_uid(0);
+        header.set_gid(0);
+        if metadata.is_symlink() {
+            header.set_size(0);
+            tar.append_link(&mut header, file, fs_err::read_link(&path)?)?;
+        } else {
+            tar.append_data(&mut header, file, fs_err::File::open(&path)?)?;
+        }
+    }
+    tar.into_inner()?.flush()
+}
+
+/// Writes a tar of a path of the workspace; `None` where there is neither a file nor a directory.
+pub(super) async fn download(
+    docker: &Docker,
+    id: &str,
+    workspace: &Utf8Path,
+    from: &Utf8Path,
+    into: &mut (dyn AsyncWrite + Send + Unpin),
+) -> Result<Option<()>, SandboxError> {
+    let path = workspace.join(inside(from)?);
+    let Some(mut found) = stat(docker, id, &path).await? else {
+        return Ok(None);
+    };
+    let mut source = path.clone();
+    if found.file_mode & LINK != 0 {
+        source = found.link_target.clone().into();
+        if !source.starts_with(workspace) {
+            return Err(SandboxError::new(format!(
+                "cannot bring `{from}` out of the container: it leads out of the workspace"
+            )));
+        }
+        match stat(docker, id, &source).await? {
+            Some(target) => found = target,
+            None => return Ok(None),
+        }
+    }
+    if found.file_mode & NO_FILE != 0 {
+        return Ok(None);
+    }
+    let options = DownloadFromContainerOptionsBuilder::default()
+        .path(source.as_str())
+        .build();
+    let pieces = docker.download_from_container(id, Some(options));
+    let mut reader = StreamReader::new(Box::pin(pieces.map_err(io::Error::other)));
+    let passed = match source == path {
+        true => tokio::io::copy_buf(&mut reader, into).await.map(|_| ()),
+        false => {
+            let name = from.file_name().unwrap_or_default();
+            rename(reader, into, source.file_name().unwrap_or_default(), name).await
+        }
+    };
+    match passed {
+        Ok(()) => Ok(Some(())),
+        Err(error) => match error.downcast::<bollard::errors::Error>() {
+            Ok(error) if is_absent(&error) => Ok(None),
+            Ok(error) => Err(failed(
+                format!("cannot bring `{from}` out of the container"),
+                error,
+            )),
+            Err(error) => Err(SandboxError::io(
+                format!("cannot store what `{from}` holds"),
+                error,
+            )),
+        },
+    }
+}
+
+/// Passes a tar on whose entries begin with `name` instead of `old`.
+async fn rename(
+    mut from: impl AsyncRead + Unpin,
+    into: &mut (dyn AsyncWrite + Send + Unpin),
+    old: &str,
+    name: &str,
+) -> io::Result<()> {
+    let (mut feed, fed) = tokio::io::duplex(BUFFER);
+    let (made, mut renamed) = tokio::io::duplex(BUFFER);
+    let (old, name) = (old.to_owned(), name.to_owned());
+    let renaming = tokio::task::spawn_blocking(move || {
+        let mut tar = tar::Builder::new(SyncIoBridge::new(made));
+        let mut source = tar::Archive::new(SyncIoBridge::new(fed));
+        for entry in source.entries()? {
+            let mut entry = entry?;
+            let path = entry.path()?.into_owned();
+            let Ok(rest) = path.strip_prefix(&old) else {
+                continue;
+            };
+            let path = std::path::Path::new(&name).join(rest);
+            let mut header = entry.header().clone();
+            match entry.link_name()? {
+                Some(target) => tar.append_link(&mut header, path, target)?,
+                None => tar.append_data(&mut header, path, &mut entry)?,
+            }
+        }
+        // The rest of the source is padding, which somebody has to read.
+        io::copy(&mut source.into_inner(), &mut io::sink())?;
+        io::Write::flush(&mut tar.into_inner()?)
+    });
+    let feeding = async move {
+        let fed = tokio::io::copy(&mut from, &mut feed).await;
+        drop(feed);
+        fed
+    };
+    let (fed, passed) = tokio::join!(feeding, tokio::io::copy(&mut renamed, into));
+    fed?;
+    passed?;
+    renaming.await.map_err(io::Error::other)?
+}
+
+async fn stat(docker: &Docker, id: &str, path: &Utf8Path) -> Result<Option<PathStatResponse>, SandboxError> {
+    let options = ContainerArchiveInfoOptionsBuilder::default()
+        .path(path.as_str())
+        .build();
+    match docker.get_container_archive_info(id, Some(options)).await {
+        Ok(found) => Ok(Some(found)),
+        // The answer has no body that would tell a path from the whole container.
+        Err(error) if is_absent(&error) => match docker.inspect_container(id, None).await {
+            Ok(_) => Ok(None),
+            Err(error) => Err(failed("lost the container", error)),
+        },
+        // Neither has this one: what is wrong is only said where the path itself is asked for.
+        Err(_) => {
+            let options = DownloadFromContainerOptionsBuilder::default()
+                .path(path.as_str())
+                .build();
+            let mut asked = Box::pin(docker.download_from_container(id, Some(options)));
+            match asked.try_next().await {
+                Err(error) if is_absent(&error) || error.to_string().contains("not a directory") => Ok(None),
+                Err(error) => Err(failed("cannot look into the container", error)),
+                Ok(_) => Err(SandboxError::new("cannot look into the container")),
+            }
+        }
+    }
+}
+
+/// The path without `.`, if it stays below where it starts.
+pub(super) fn inside(path: &Utf8Path) -> Result<Utf8PathBuf, SandboxError> {
+    let mut relative = Utf8PathBuf::new();
+    for part in path.components() {
+        match part {
+            Utf8Component::Normal(part) => relative.push(part),
+            Utf8Component::CurDir => {}
+            Utf8Component::ParentDir | Utf8Component::RootDir | Utf8Component::Prefix(_) => {
+                return Err(SandboxError::new(format!(
+                    "cannot use `{path}`: it leads out of the workspace"
+                )));
+            }
+        }
+    }
+    Ok(relative)
+}
+
+/// Of a list as `find -print0` writes it, the paths that a glob matches.
+pub(super) fn matching(listed: &[u8], pattern: &Utf8Path) -> Result<Vec<String>, SandboxError> {
+    let glob = path_glob(pattern.as_str())
+        .map_err(|error| SandboxError::io(format!("cannot use `{pattern}`"), io::Error::other(error)))?
+        .compile_matcher();
+    let paths = listed.split(|byte| *byte == 0).filter_map(|path| {
+        let path = std::str::from_utf8(path).ok()?;
+        glob.is_match(path.strip_prefix("./")?).then(|| path.to_owned())
+    });
+    Ok(paths.collect())
+}

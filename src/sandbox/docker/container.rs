@@ -1,0 +1,291 @@
+//! One container: files go in and come out as archives, commands run as execs under `run.sh`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bollard::query_parameters::{EventsOptionsBuilder, StartContainerOptions};
+use camino::{Utf8Path, Utf8PathBuf};
+use futures::StreamExt as _;
+use tokio::io::AsyncWrite;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::connection::failed;
+use super::exec::{Ended, Exec};
+use super::image::Image;
+use super::{Shared, archive, reaper};
+use crate::config::{CommandLine, DockerConfig};
+use crate::glob::is_pattern;
+use crate::model::{Boot, ErrorClass};
+use crate::sandbox::{Command, Exit, Sandbox, SandboxError, Workspace};
+
+/// How long the engine may take to tell of used-up memory after it has killed for it.
+const OOM_LINGER: Duration = Duration::from_secs(1);
+
+/// What is known of a container before it is created.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    boot: Boot,
+    /// Absolute.
+    pub(super) workspace: Utf8PathBuf,
+    /// The user that commands run as, where it is not root.
+    user: Option<String>,
+    confinement: Vec<String>,
+}
+
+impl Place {
+    pub(super) fn of(image: &Image, config: &DockerConfig) -> Self {
+        let user = config.user.as_ref().or(image.user.as_ref());
+        let mut confinement = vec!["a container".to_owned()];
+        if config.network == "none" {
+            confinement.push("no network".to_owned());
+        }
+        if config.privileged {
+            confinement.push("not confined: `privileged: true`".to_owned());
+        }
+        Self {
+            boot: image.boot,
+            workspace: image.workspace.clone(),
+            user: user.filter(|user| !is_root(user)).cloned(),
+            confinement,
+        }
+    }
+}
+
+fn is_root(user: &str) -> bool {
+    matches!(user.split(':').next(), Some("" | "0" | "root"))
+}
+
+/// A container.
+pub(super) struct DockerSandbox {
+    shared: Arc<Shared>,
+    name: String,
+    pub(super) id: String,
+    place: Place,
+    started: bool,
+    /// Processes that live until the end.
+    daemons: String,
+    /// Old results that go before the next command starts.
+    old: Vec<String>,
+    /// A command was dropped, and may still be dying.
+    unsettled: bool,
+    /// How often the engine has killed for memory.
+    out_of_memory: usize,
+}
+
+impl DockerSandbox {
+    pub(super) fn new(shared: Arc<Shared>, name: String, id: String, place: Place) -> Self {
+        Self {
+            shared,
+            name,
+            id,
+            place,
+            started: false,
+            daemons: String::new(),
+            old: Vec::new(),
+            unsettled: false,
+            out_of_memory: 0,
+        }
+    }
+
+    async fn ensure_started(&mut self) -> Result<(), SandboxError> {
+        if !self.started {
+            let docker = &self.shared.docker;
+            let started = docker
+                .start_container(&self.id, None::<StartContainerOptions>)
+                .await;
+            started.map_err(|error| failed("cannot start the container", error))?;
+            self.started = true;
+        }
+        Ok(())
+    }
+
+    /// Gives what was copied in, as root, to the user that commands run as.
+    async fn hand_over(&mut self) -> Result<(), SandboxError> {
+        let Some(user) = self.place.user.clone() else {
+            return Ok(());
+        };
+        let workspace = self.place.workspace.to_string();
+        let ended = self.as_root(&["chown", "-R", &user, &workspace], None).await?;
+        match ended.code {
+            0 => Ok(()),
+            _ => Err(SandboxError::new(format!(
+                "cannot give the workspace to the user `{user}`"
+            ))),
+        }
+    }
+
+    /// Kills what a dropped command may have left; as root, whoever the command ran as.
+    async fn settle(&mut self) -> Result<(), SandboxError> {
+        while self.unsettled {
+            // What kills the dropped command may take this one with it; only one that ended well has killed all of that.
+            self.unsettled = self.as_root(&["true"], None).await?.code != 0;
+        }
+        Ok(())
+    }
+
+    /// Runs something of our own.
+    async fn as_root(
+        &self,
+        words: &[&str],
+        output: Option<&mpsc::Sender<Vec<u8>>>,
+    ) -> Result<Ended, SandboxError> {
+        let exec = Exec {
+            words: words.iter().map(|word| (*word).to_owned()).collect(),
+            user: Some("0"),
+            ..self.frame()
+        };
+        exec.run(&self.shared.docker, &self.id, output).await
+    }
+
+    /// What all that runs in the container has in common.
+    fn frame(&self) -> Exec<'_> {
+        Exec {
+            directory: self.place.workspace.as_str(),
+            privileged: self.shared.config.privileged,
+            daemons: &self.daemons,
+            spare: self.shared.config.init || !self.daemons.is_empty(),
+            ..Exec::default()
+        }
+    }
+
+    /// Whether the engine has killed for memory since it was last asked.
+    async fn ran_out_of_memory(&mut self, patience: Duration) -> bool {
+        let options = EventsOptionsBuilder::default()
+            .since("1")
+            .filters(&std::collections::HashMap::from([
+                ("type", vec!["container"]),
+                ("event", vec!["oom"]),
+                ("container", vec![self.id.as_str()]),
+            ]))
+            .build();
+        let docker = self.shared.docker.clone();
+        let mut events = Box::pin(docker.events(Some(options)));
+        let (mut seen, mut patience) = (0, patience);
+        while let Ok(Some(Ok(_))) = timeout(patience, events.next()).await {
+            seen += 1;
+            if seen > self.out_of_memory {
+                // One command may be told of more than once, and the next is not to be blamed for it.
+                patience = OOM_LINGER / 10;
+            }
+        }
+        let more = seen > self.out_of_memory;
+        self.out_of_memory = seen;
+        more
+    }
+}
+
+#[async_trait]
+impl Sandbox for DockerSandbox {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn boot(&self) -> Boot {
+        self.place.boot
+    }
+
+    fn confinement(&self) -> Vec<String> {
+        self.place.confinement.clone()
+    }
+
+    async fn upload(&mut self, workspace: &Workspace) -> Result<(), SandboxError> {
+        // What a warm image was made of is the same workspace.
+        if self.place.boot == Boot::Cold {
+            archive::upload(&self.shared.docker, &self.id, &self.place.workspace, workspace).await?;
+        }
+        self.ensure_started().await?;
+        match self.place.boot {
+            Boot::Cold => self.hand_over().await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn remove(&mut self, pattern: &str) -> Result<(), SandboxError> {
+        let path = archive::inside(Utf8Path::new(pattern))?;
+        if is_pattern(path.as_str()) {
+            self.ensure_started().await?;
+            self.settle().await?;
+            let (sender, mut receiver) = mpsc::channel(16);
+            let mut listed = Vec::new();
+            let find = ["find", ".", "!", "-type", "d", "-print0"];
+            let running = async {
+                let sender = sender;
+                self.as_root(&find, Some(&sender)).await
+            };
+            let (ended, ()) = tokio::join!(running, async {
+                while let Some(chunk) = receiver.recv().await {
+                    listed.extend(chunk);
+                }
+            });
+            if ended?.code != 0 {
+                return Err(SandboxError::new(format!(
+                    "cannot look for `{pattern}` in the sandbox"
+                )));
+            }
+            self.old.extend(archive::matching(&listed, &path)?);
+        }
+        // It goes in the same exec that runs the next command: an exec of its own takes longer than `true` does.
+        self.old.push(format!("./{path}"));
+        Ok(())
+    }
+
+    async fn exec(
+        &mut self,
+        command: &Command,
+        output: &mpsc::Sender<Vec<u8>>,
+    ) -> Result<Exit, SandboxError> {
+        self.ensure_started().await?;
+        self.settle().await?;
+        let old = std::mem::take(&mut self.old);
+        self.unsettled = true;
+        let exec = Exec {
+            words: match &command.line {
+                CommandLine::Shell(text) => vec!["sh".to_owned(), "-c".to_owned(), text.clone()],
+                CommandLine::Argv(words) => words.clone(),
+            },
+            env: command
+                .env
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect(),
+            stay: command.keeps_daemons,
+            old,
+            ..self.frame()
+        };
+        let ended = exec.run(&self.shared.docker, &self.id, Some(output)).await?;
+        // A user that is not root cannot kill what has become another's.
+        self.unsettled = self.place.user.is_some() && !command.keeps_daemons;
+        if command.keeps_daemons {
+            self.daemons = ended.daemons;
+        }
+        if ended.code != 0 && self.shared.config.memory.is_some() {
+            let killed = ended.code == 137;
+            let patience = if killed { OOM_LINGER } else { OOM_LINGER / 10 };
+            if self.ran_out_of_memory(patience).await {
+                return Err(SandboxError {
+                    class: Some(ErrorClass::OutOfMemory),
+                    message: "the container's memory was used up, and the engine killed for it\nraise `sandbox.memory`"
+                        .to_owned(),
+                    source: None,
+                });
+            }
+        }
+        Ok(Exit::Code(ended.code))
+    }
+
+    async fn download(
+        &mut self,
+        from: &Utf8Path,
+        into: &mut (dyn AsyncWrite + Send + Unpin),
+    ) -> Result<Option<()>, SandboxError> {
+        archive::download(&self.shared.docker, &self.id, &self.place.workspace, from, into).await
+    }
+
+    async fn stop(self: Box<Self>) -> Result<(), SandboxError> {
+        // Nobody ever closes the semaphore.
+        let _deleting = self.shared.deleting.acquire().await;
+        reaper::delete(&self.shared.docker, &self.id).await
+    }
+}

@@ -1,0 +1,212 @@
+//! Something that runs in a container under `run.sh`: its output, its end, and the link whose closing kills it.
+
+use std::time::Duration;
+
+use bollard::Docker;
+use bollard::container::LogOutput;
+use bollard::exec::{StartExecOptions, StartExecResults};
+use bollard::models::ExecConfig;
+use bollard::query_parameters::WaitContainerOptionsBuilder;
+use futures::StreamExt as _;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::connection::failed;
+use crate::model::ErrorClass;
+use crate::sandbox::SandboxError;
+
+/// What each command runs under.
+const RUN: &str = include_str!("run.sh");
+
+/// How long output is still read after the command itself has ended.
+const OUTPUT_LINGER: Duration = Duration::from_secs(2);
+
+/// How long a silence is then taken for its end.
+const OUTPUT_SILENCE: Duration = Duration::from_millis(500);
+
+/// How long a container may take to end after its commands did.
+const ENDING_LINGER: Duration = Duration::from_secs(1);
+
+/// Largest piece of output.
+const CHUNK: usize = 16 * 1024;
+
+/// What to run.
+#[derive(Debug, Default)]
+pub(super) struct Exec<'a> {
+    /// A program and its arguments.
+    pub(super) words: Vec<String>,
+    /// `NAME=value`.
+    pub(super) env: Vec<String>,
+    /// `None` is the container's own.
+    pub(super) user: Option<&'a str>,
+    /// Where.
+    pub(super) directory: &'a str,
+    pub(super) privileged: bool,
+    /// Processes that live on, with whatever they started.
+    pub(super) daemons: &'a str,
+    /// Whether there are processes besides that are not to be killed.
+    pub(super) spare: bool,
+    /// Whether what it leaves behind lives on.
+    pub(super) stay: bool,
+    /// Old results that go before it starts, relative, with `./` before each.
+    pub(super) old: Vec<String>,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    /// Its exit code.
+    pub(super) code: i32,
+    /// What it left behind that is to live on.
+    pub(super) daemons: String,
+}
+
+impl Exec<'_> {
+    /// Runs it to its end. Dropping the future closes the link, at which everything is killed.
+    pub(super) async fn run(
+        self,
+        docker: &Docker,
+        container: &str,
+        output: Option<&mpsc::Sender<Vec<u8>>>,
+    ) -> Result<Ended, SandboxError> {
+        let created = docker.create_exec(container, self.config()).await;
+        let id = created
+            .map_err(|error| failed("cannot run the command", error))?
+            .id;
+        let options = StartExecOptions {
+            output_capacity: Some(64 * 1024),
+            ..StartExecOptions::default()
+        };
+        let started = docker.start_exec(&id, Some(options)).await;
+        let started = started.map_err(|error| failed("cannot run the command", error))?;
+        let StartExecResults::Attached {
+            output: mut streams,
+            input: _link,
+        } = started
+        else {
+            return Err(SandboxError::new(
+                "cannot run the command: the engine did not attach to it",
+            ));
+        };
+        let mut reports = Vec::new();
+        let mut deadline: Option<Instant> = None;
+        loop {
+            let next = match deadline {
+                None => streams.next().await,
+                // A daemon may hold the command's output open.
+                Some(deadline) => {
+                    let silence = Instant::now() + OUTPUT_SILENCE;
+                    let next = timeout_at(deadline.min(silence), streams.next()).await;
+                    next.ok().flatten()
+                }
+            };
+            match next {
+                Some(Ok(LogOutput::StdErr { message })) => {
+                    reports.extend_from_slice(&message);
+                    if reports.ends_with(b"\n") && deadline.is_none() {
+                        deadline = Some(Instant::now() + OUTPUT_LINGER);
+                    }
+                }
+                Some(Ok(said)) => {
+                    if let Some(output) = output {
+                        for piece in said.into_bytes().chunks(CHUNK) {
+                            // Without a receiver it goes nowhere; the command must not notice.
+                            let _ = output.send(piece.to_vec()).await;
+                        }
+                    }
+                }
+                Some(Err(error)) => return Err(failed("lost the connection to the command", error)),
+                None => break,
+            }
+        }
+        match read_report(&String::from_utf8_lossy(&reports))? {
+            Some(ended) => Ok(ended),
+            None => without_report(docker, container, &id).await,
+        }
+    }
+
+    fn config(self) -> ExecConfig {
+        let word = |yes| if yes { "yes" } else { "no" };
+        let count = self.old.len().to_string();
+        let before = [
+            "sh",
+            "-c",
+            RUN,
+            "evalwave",
+            self.daemons,
+            word(self.spare),
+            word(self.stay),
+            &count,
+        ];
+        let before = before.map(str::to_owned).into_iter();
+        ExecConfig {
+            attach_stdin: Some(true),
+            attach_stdout: Some(true),
+            attach_stderr: Some(true),
+            cmd: Some(before.chain(self.old).chain(self.words).collect()),
+            env: Some(self.env),
+            user: self.user.map(str::to_owned),
+            working_dir: Some(self.directory.to_owned()),
+            privileged: Some(self.privileged),
+            ..ExecConfig::default()
+        }
+    }
+}
+
+/// What `run.sh` reports; `None` where it was killed before it could.
+fn read_report(report: &str) -> Result<Option<Ended>, SandboxError> {
+    let report = report.trim_end();
+    if let Some(path) = report.strip_prefix("refused ./") {
+        return Err(SandboxError::new(format!(
+            "cannot delete `{path}` from the sandbox"
+        )));
+    }
+    let Some(ended) = report.strip_prefix("ended ") else {
+        return Ok(None);
+    };
+    let (code, daemons) = ended.split_once(' ').unwrap_or((ended, ""));
+    Ok(code.parse().ok().map(|code| Ended {
+        code,
+        daemons: daemons.to_owned(),
+    }))
+}
+
+/// Something killed even what the command runs under: the command, or the end of the whole container.
+async fn without_report(docker: &Docker, container: &str, id: &str) -> Result<Ended, SandboxError> {
+    let lost = || SandboxError {
+        class: Some(ErrorClass::SandboxLost),
+        message: "the container ended while the command ran".to_owned(),
+        source: None,
+    };
+    let options = WaitContainerOptionsBuilder::default()
+        .condition("not-running")
+        .build();
+    let mut ending = Box::pin(docker.wait_container(container, Some(options)));
+    if timeout(ENDING_LINGER, ending.next()).await.is_ok() {
+        return Err(lost());
+    }
+    let inspected = docker.inspect_exec(id).await;
+    let inspected = inspected.map_err(|error| failed("lost the command", error))?;
+    let code = inspected.exit_code.and_then(|code| i32::try_from(code).ok());
+    Ok(Ended {
+        code: code.ok_or_else(lost)?,
+        daemons: String::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read_report;
+
+    #[test]
+    fn reports_are_read_and_whatever_else_a_command_wrote_there_is_none() {
+        let ended = read_report("ended 137 12 15 22\n").unwrap().unwrap();
+        assert_eq!((ended.code, ended.daemons.as_str()), (137, "12 15 22"));
+        assert_eq!(read_report("ended 0\n").unwrap().unwrap().daemons, "");
+        let refused = read_report("refused ./a b.json\n").unwrap_err();
+        assert_eq!(refused.to_string(), "cannot delete `a b.json` from the sandbox");
+        for forged in ["", "ended", "ended x", "ended 99999999999999", "\u{0}"] {
+            assert!(read_report(forged).unwrap().is_none(), "{forged:?}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Deletes the containers of a run by its label, from any process.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use bollard::Docker;
+use bollard::query_parameters::{
+    ListContainersOptionsBuilder, RemoveContainerOptionsBuilder, WaitContainerOptionsBuilder,
+};
+use futures::StreamExt as _;
+
+use super::connection::{DockerEngine, failed, is_absent};
+use super::{RUN_LABEL, STARTING};
+use crate::model::{LeftSandbox, Whereabouts};
+use crate::sandbox::{Reaper, SandboxError};
+
+/// Deletes containers of runs.
+#[derive(Clone, Debug)]
+pub struct DockerReaper {
+    engine: DockerEngine,
+}
+
+impl DockerReaper {
+    /// For runs that used this engine.
+    pub fn new(engine: DockerEngine) -> Self {
+        Self { engine }
+    }
+
+    pub(super) fn engine(&self) -> &DockerEngine {
+        &self.engine
+    }
+}
+
+#[async_trait]
+impl Reaper for DockerReaper {
+    fn whereabouts(&self) -> Whereabouts {
+        Whereabouts::Docker {
+            host: self.engine.host().to_owned(),
+        }
+    }
+
+    /// The label is a container's from its very creation, so that names are not needed.
+    async fn reap(&self, run_id: &str, _left: &[LeftSandbox]) -> Result<(), SandboxError> {
+        let docker = self.engine.connect()?;
+        self.engine.negotiate(&docker).await?;
+        let label = format!("{RUN_LABEL}={run_id}");
+        let options = ListContainersOptionsBuilder::default()
+            .all(true)
+            .filters(&HashMap::from([("label", vec![label.as_str()])]))
+            .build();
+        let found = docker.list_containers(Some(options)).await;
+        let found = found.map_err(|error| failed("cannot list the run's containers", error))?;
+        let ids = found.into_iter().filter_map(|container| container.id);
+        let deleted: Vec<Result<(), SandboxError>> = futures::stream::iter(ids)
+            .map(|id| {
+                let docker = &docker;
+                async move { delete(docker, &id).await }
+            })
+            .buffer_unordered(STARTING)
+            .collect()
+            .await;
+        deleted.into_iter().collect()
+    }
+}
+
+/// Kills and deletes a container, with its volumes; returns when it is not there, also where it never was.
+pub(super) async fn delete(docker: &Docker, id: &str) -> Result<(), SandboxError> {
+    let options = RemoveContainerOptionsBuilder::default()
+        .force(true)
+        .v(true)
+        .build();
+    match docker.remove_container(id, Some(options)).await {
+        Ok(()) => Ok(()),
+        Err(error) if is_absent(&error) => Ok(()),
+        // Somebody else is at it.
+        Err(bollard::errors::Error::DockerResponseServerError { status_code: 409, .. }) => {
+            let options = WaitContainerOptionsBuilder::default()
+                .condition("removed")
+                .build();
+            let removed = docker.wait_container(id, Some(options)).next().await;
+            match removed {
+                Some(Err(error)) if !is_absent(&error) => {
+                    // A container that was killed has an exit code that is no success: it is gone all the same.
+                    let is_exit = matches!(error, bollard::errors::Error::DockerContainerWaitError { .. });
+                    if is_exit {
+                        Ok(())
+                    } else {
+                        Err(failed("cannot delete the container", error))
+                    }
+                }
+                _ => Ok(()),
+            }
+        }
+        Err(error) => Err(failed("cannot delete the container", error)),
+    }
+}

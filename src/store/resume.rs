@@ -1,0 +1,56 @@
+//! What it takes to go on with a run: that it is the same one, and that its directory holds what its journal knows of.
+
+use std::collections::HashMap;
+
+use camino::Utf8Path;
+
+use super::journal::Events;
+use super::{ATTEMPT_FILE, StoreError, attempt_text, write_atomically};
+use crate::model::layout::RAW_RESULTS;
+use crate::model::{Event, Run, RunPlan};
+use fs_err as fs;
+
+/// What makes the plan or the commit another one than the run's, in words.
+pub(super) fn difference(run: &Run, plan: &RunPlan, commit: Option<&str>) -> Option<String> {
+    let shown = |commit: Option<&str>| commit.map_or("unknown".to_owned(), |commit| format!("`{commit}`"));
+    let committed = run.commit.as_deref();
+    let of_commit =
+        (committed != commit).then(|| format!("its commit is {}, not {}", shown(committed), shown(commit)));
+    plan.difference(&run.plan).or(of_commit)
+}
+
+/// Writes the records of ended attempts again where they are missing, and has pairs published again whose results are.
+pub(super) fn restore(path: &Utf8Path, journal: &Utf8Path, run: &mut Run) -> Result<(), StoreError> {
+    let mut lost = HashMap::new();
+    for (planned, pair) in run.plan.pairs.iter().zip(&mut run.pairs) {
+        let results = path.join(format!("{RAW_RESULTS}{}", planned.id.directory()));
+        let gave_one = pair.records.iter().any(|record| record.outcome.is_graded());
+        pair.published &= !gave_one || results.is_dir();
+        for record in &pair.records {
+            if let Some(directory) = &record.path
+                && !path.join(directory).join(ATTEMPT_FILE).is_file()
+            {
+                lost.insert((planned.id.clone(), record.index), record.tries);
+            }
+        }
+    }
+    if lost.is_empty() {
+        return Ok(());
+    }
+    for event in Events::open(journal)? {
+        if let Event::AttemptEnded {
+            pair,
+            record,
+            details,
+        } = event?
+            && let Some(directory) = &record.path
+            && lost.get(&(pair, record.index)) == Some(&record.tries)
+        {
+            let directory = path.join(directory);
+            fs::create_dir_all(&directory)?;
+            let text = attempt_text(&record, &details)?;
+            write_atomically(&directory.join(ATTEMPT_FILE), text.as_bytes())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,138 @@
+// A pair with its attempts: in a row of the list, or in a dialog; and the tip that follows pointer and focus.
+const svgSpace = "http://www.w3.org/2000/svg";
+
+function phaseBar(attempt) {
+  const total = attempt.phases.reduce((sum, seconds) => sum + (seconds ?? 0), 0);
+  const bar = document.createElementNS(svgSpace, "svg");
+  bar.setAttribute("viewBox", "0 0 1000 8");
+  bar.setAttribute("preserveAspectRatio", "none");
+  bar.setAttribute("aria-hidden", "true");
+  let at = 0;
+  attempt.phases.forEach((seconds, phase) => {
+    if (!seconds || !total) return;
+    const width = (seconds / total) * 1000;
+    const part = document.createElementNS(svgSpace, "rect");
+    part.setAttribute("class", data.phases[phase] === "command" ? `a-${attempt.outcome}` : data.phases[phase]);
+    part.setAttribute("x", at.toFixed(1));
+    part.setAttribute("width", width.toFixed(1));
+    part.setAttribute("height", "8");
+    bar.append(part);
+    at += width;
+  });
+  return bar;
+}
+
+function attemptCard(pair, attempt, heading) {
+  const [state, outcome] = outcomes[attempt.outcome];
+  const facts = [];
+  if (attempt.start !== undefined) facts.push(duration(attempt.seconds), `from ${duration(attempt.start)} on`);
+  if (attempt.boot) facts.push(attempt.boot);
+  if (attempt.tries > 1) facts.push(`try ${attempt.tries}`);
+  if (attempt.score != null) facts.push(`score ${attempt.score}`);
+  if (attempt.reason) facts.push(`reason: ${attempt.reason}`);
+  const card = el(
+    "div",
+    { class: "attempt" },
+    el(heading, { class: "ending" }, badge(state), el("span", {}, `attempt ${attempt.n} ${outcome}`), el("span", {}, facts.join(", "))),
+  );
+  if (attempt.phases) {
+    const each = attempt.phases.map((seconds, at) => (seconds == null ? "" : `${data.phases[at]} ${duration(seconds)}`));
+    card.append(phaseBar(attempt), el("p", { class: "phases" }, each.filter(Boolean).join(" · ")));
+  }
+  if (attempt.error) {
+    const error = attempt.error;
+    const end = [
+      error.exit_code == null ? "" : `exit code ${error.exit_code}`,
+      error.signal == null ? "" : `signal ${error.signal}`,
+    ];
+    const text = data.texts[error.message];
+    card.append(
+      el("p", {}, el("b", {}, `${error.class} in ${error.phase}`), end.filter(Boolean).map((part) => ` ${part}`).join(",")),
+      el("pre", { tabindex: "0", "aria-label": "What went wrong" }, text),
+    );
+  }
+  const failed = attempt.failed ?? [];
+  const lost = failed.length + (attempt.more_failed ?? 0);
+  if (attempt.checks) card.append(el("p", {}, `${attempt.checks - lost} of ${count(attempt.checks, "check", "checks")} passed`));
+  if (failed.length) {
+    const item = ([check, note]) =>
+      el("li", {}, el("bdi", {}, data.texts[check]), note === undefined ? "" : el("span", {}, data.texts[note]));
+    card.append(el("ul", { "aria-label": "Failed checks" }, ...failed.map(item)));
+    if (attempt.more_failed) card.append(el("p", {}, `and ${attempt.more_failed} more`));
+  }
+  if (attempt.output !== undefined) {
+    card.append(
+      el("p", { class: "phases" }, "the end of its output"),
+      el("pre", { tabindex: "0", "aria-label": "The end of its output" }, data.texts[attempt.output]),
+    );
+  }
+  const used = [];
+  if (attempt.tokens != null) used.push(`${attempt.tokens} tokens`);
+  if (attempt.cost != null) used.push(`$${attempt.cost.toFixed(2)}`);
+  if (used.length) card.append(el("p", { class: "phases" }, used.join(", ")));
+  const path = attempt.kept ? `${pair.directory}/${attempt.n}` : attempt.path;
+  if (path !== undefined) {
+    const href = `./${path.split("/").map(encodeURIComponent).join("/")}/output.log`;
+    card.append(el("p", { class: "phases" }, "files: ", el("a", { href }, el("code", {}, `${path}/`))));
+  }
+  return card;
+}
+
+// `whole` where nothing beside it says which state the pair is in.
+function detail(pair, whole) {
+  const labels = pair.labels.map((at) => el("span", { class: "tag" }, el("bdi", {}, data.labels[at].join("="))));
+  return [
+    el(
+      "p",
+      { class: "summary" },
+      whole ? badge(pair.state) : "",
+      whole ? el("b", {}, [states[pair.state][1], ...remarks(pair)].join(", ")) : "",
+      el("span", {}, [`now ${now(pair)}`, pair.before === undefined ? "" : `before ${before(pair)}`].filter(Boolean).join(" · ")),
+      ...labels,
+    ),
+    el("div", { class: "attempts" }, ...pair.attempts.map((attempt) => attemptCard(pair, attempt, whole ? "h3" : "h4"))),
+  ];
+}
+
+const dialog = byId("detail");
+
+function openDetail(pair) {
+  byId("detail-title").replaceChildren(name(pair.experimentName), " × ", name(pair.evalName));
+  byId("detail-body").replaceChildren(...detail(pair, true));
+  hideTip();
+  dialog.showModal();
+}
+
+byId("close").addEventListener("click", () => dialog.close());
+dialog.addEventListener("click", (event) => {
+  if (event.target === dialog) dialog.close();
+});
+
+const tip = byId("tip");
+
+function showTip(lines, box) {
+  tip.replaceChildren(el("b", {}, lines[0]), ...lines.slice(1).filter(Boolean).map((line) => el("div", {}, line)));
+  tip.hidden = false;
+  const { width, height } = tip.getBoundingClientRect();
+  const left = Math.min(Math.max(8, box.left + box.width / 2 - width / 2), innerWidth - width - 8);
+  const above = box.top - height - 10;
+  tip.style.left = `${left}px`;
+  tip.style.top = `${above > 4 ? above : Math.min(box.bottom + 10, innerHeight - height - 4)}px`;
+}
+
+function hideTip() {
+  tip.hidden = true;
+}
+
+addEventListener("scroll", hideTip, { passive: true, capture: true });
+addEventListener("keydown", (event) => {
+  if (event.key === "Escape") hideTip();
+});
+
+const tipOf = (pair) => [
+  title(pair),
+  [states[pair.state][1], ...remarks(pair)].join(", "),
+  `now ${now(pair)}`,
+  pair.before === undefined ? "" : `before ${before(pair)}`,
+  pair.labels.map((at) => data.labels[at].join("=")).join(", "),
+];

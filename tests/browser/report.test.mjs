@@ -1,0 +1,323 @@
+// The page of a run in a real browser. Run by `cargo test` where EVALWAVE_TEST_CHROMIUM names one.
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync, mkdirSync } from "node:fs";
+import { createRequire } from "node:module";
+import { execFileSync } from "node:child_process";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { launch, open } from "./browser.mjs";
+import { invent, shapes } from "./suite.mjs";
+
+const evalwave = process.env.EVALWAVE;
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const scratch = mkdtempSync(join(tmpdir(), "evalwave-browser-"));
+let browser;
+let usual;
+let large;
+
+before(async () => {
+  browser = await launch();
+  usual = invent(evalwave, join(scratch, "usual"), shapes.usual);
+  large = invent(evalwave, join(scratch, "large"), shapes.large);
+});
+after(async () => {
+  await browser?.close();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+// The page of a summary that a test has changed.
+function changed(name, change) {
+  const directory = join(scratch, name);
+  const summary = JSON.parse(readFileSync(join(scratch, "usual", "now", "summary.json"), "utf8"));
+  change(summary);
+  mkdirSync(directory, { recursive: true });
+  writeFileSync(join(directory, "summary.json"), JSON.stringify(summary));
+  const file = join(directory, "report.html");
+  writeFileSync(file, execFileSync(evalwave, ["report", directory, "--format", "html"], { maxBuffer: 1 << 28 }));
+  return file;
+}
+
+const rows = (page) => page.locator("#list tr.pair");
+const found = (page) => page.locator("#found").textContent();
+const kind = (page, words) => page.locator("#kinds button", { hasText: words });
+
+function shown(name, file, use, options) {
+  test(name, async () => {
+    const { page, heard, close } = await open(browser, file(), options);
+    try {
+      await use(page, heard);
+      assert.deepEqual(heard, [], "the page says nothing and asks for nothing");
+    } finally {
+      await close();
+    }
+  });
+}
+
+shown("its policy lets nothing in, and nothing from elsewhere is asked for", () => usual, async (page, heard) => {
+  const policy = await page.locator('meta[http-equiv="Content-Security-Policy"]').getAttribute("content");
+  assert.match(policy, /^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; img-src data:;/);
+  assert.doesNotMatch(policy, /unsafe/);
+  assert.equal(await page.locator('[src], link:not([href^="data:"]), [style]:not(#tip)').count(), 0);
+  await page.mouse.move(400, 500);
+  // Whatever gets in all the same is stopped.
+  const stopped = await page.evaluate(
+    () =>
+      new Promise((resolve) => {
+        addEventListener("securitypolicyviolation", (event) => resolve(event.violatedDirective));
+        const script = document.createElement("script");
+        script.textContent = "document.title = 'taken over'";
+        document.body.append(script);
+      }),
+  );
+  assert.match(stopped, /script-src/);
+  assert.doesNotMatch(await page.title(), /taken over/);
+  // What the browser says of the attempt is not the page's.
+  assert.ok(heard.splice(0).every((text) => text.startsWith("console: ") && text.includes("Content Security Policy")));
+});
+
+shown("says first what the comment says, and lists the flips", () => usual, async (page) => {
+  assert.match(await page.locator("h1").textContent(), /^\d+\/237 passed \([\d.]+\s%\), .* against main · \w/);
+  const flips = Number((await page.locator("#kinds").textContent()).match(/(\d+)PASS→FAIL/)[1]);
+  const rises = Number((await page.locator("#kinds").textContent()).match(/(\d+)FAIL→PASS/)[1]);
+  assert.ok(flips > 0 && rises > 0);
+  assert.equal(await rows(page).count(), flips + rises);
+  assert.equal(await found(page), `${flips + rises} of 237 pairs`);
+  assert.equal(await page.locator("#grid td[role=gridcell]").count(), 237);
+});
+
+shown("filters by kind, label and text, alone and together", () => usual, async (page) => {
+  const all = await rows(page).count();
+  await kind(page, "PASS→FAIL").click();
+  const down = await rows(page).count();
+  assert.ok(down > 0 && down < all);
+  assert.equal(await kind(page, "PASS→FAIL").getAttribute("aria-pressed"), "true");
+  assert.equal(await page.locator("#grid td.faint").count(), 237 - down, "the grid shows the same pairs");
+  await page.selectOption("#label", { label: "south" });
+  const south = await rows(page).count();
+  assert.ok(south > 0 && south < down);
+  await page.fill("#text", "build-auth");
+  for (const text of await rows(page).allTextContents()) assert.match(text, /PASS→FAIL.*build-auth/);
+  await page.fill("#text", "no pair is called this");
+  assert.equal(await rows(page).count(), 0);
+  assert.equal(await found(page), "0 of 237 pairs");
+  await page.click("#all");
+  assert.equal(await rows(page).count(), all, "cleared");
+  assert.equal(await page.locator("#grid td.faint").count(), 0);
+  await page.fill("#text", "TYPES CHECK");
+  assert.ok((await rows(page).count()) > 0, "what failed is searched too");
+});
+
+shown("sorts by what a reader clicks, both ways", () => usual, async (page) => {
+  await page.click("#all");
+  const column = (number) => page.locator(`#list tr.pair > td:nth-child(${number})`).allTextContents();
+  await page.click("#list thead button:has-text('took')");
+  const seconds = (text) => {
+    const parts = text.match(/^(?:(\d+)h)?(?:(\d+)m)?(?:([\d.]+)s)?$/);
+    return parts && text ? Number(parts[1] ?? 0) * 3600 + Number(parts[2] ?? 0) * 60 + Number(parts[3] ?? 0) : -1;
+  };
+  const up = (await column(6)).map(seconds);
+  assert.deepEqual(up, [...up].sort((one, other) => one - other));
+  await page.click("#list thead button:has-text('took')");
+  const down = (await column(6)).map(seconds);
+  assert.deepEqual(down, [...down].sort((one, other) => other - one));
+  assert.equal(await page.locator("#list th[aria-sort=descending]").count(), 1);
+  await page.click("#list thead button:has-text('eval')");
+  const evals = await column(3);
+  assert.deepEqual(evals, [...evals].sort((one, other) => one.localeCompare(other, undefined, { numeric: true })));
+});
+
+shown("opens a row to its attempts", () => usual, async (page) => {
+  const first = rows(page).first();
+  await first.locator("button").click();
+  const inside = page.locator("#list tr.inside");
+  assert.equal(await inside.locator(".attempt").count(), 2);
+  const text = await inside.textContent();
+  for (const part of ["attempt 1 failed", "of 7 checks passed", "command", "the end of its output", "attempts/"]) {
+    assert.ok(text.includes(part), part);
+  }
+  assert.match(await inside.locator("a").first().getAttribute("href"), /^\.\/attempts\/[^/]+\/1\/output\.log$/);
+  await first.locator("button").click();
+  assert.equal(await inside.count(), 0);
+  await page.fill("#text", "throttled");
+  await rows(page).first().locator("button").click();
+  const error = await inside.textContent();
+  assert.ok(error.includes("throttled in command exit code 75") && error.includes("429 too many requests"), error);
+});
+
+shown("is used by keyboard alone", () => usual, async (page) => {
+  await page.focus("#order");
+  for (let presses = 0; presses < 12; presses += 1) {
+    await page.keyboard.press("Tab");
+    if (await page.evaluate(() => document.activeElement.matches("td[role=gridcell]"))) break;
+  }
+  const label = () => page.evaluate(() => document.activeElement.getAttribute("aria-label"));
+  const one = await label();
+  assert.match(one, /^opal-mini × build-auth-001: .*, now \d\/\d in .*, before \d\/\d in /);
+  assert.match(await page.locator("#tip").textContent(), /now \d\/\d in /, "focus shows what hover shows");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowDown");
+  assert.match(await label(), /^quartz-mini × debug-auth-002/);
+  await page.keyboard.press("Enter");
+  assert.ok(await page.locator("#detail").evaluate((dialog) => dialog.open));
+  assert.equal(await page.locator("#detail-title").textContent(), "quartz-mini × debug-auth-002");
+  await page.keyboard.press("Escape");
+  assert.ok(!(await page.locator("#detail").evaluate((dialog) => dialog.open)));
+  assert.match(await label(), /^quartz-mini × debug-auth-002/, "and is back where it was");
+  await page.focus("#list .open");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.locator("#list tr.inside").count(), 1);
+});
+
+shown("tells under the pointer what a cell and a bar are", () => usual, async (page) => {
+  await page.hover("#grid td.s-down >> nth=0");
+  assert.match(await page.locator("#tip").textContent(), /PASS→FAIL.*now 0\/2 in .*before \d\/2 in /);
+  const critical = page.locator(".lanes").first();
+  await critical.scrollIntoViewIfNeeded();
+  await critical.hover();
+  assert.match(await page.locator("#tip").textContent(), /attempt \d \w+.*command/);
+  await critical.click();
+  assert.ok(await page.locator("#detail").evaluate((dialog) => dialog.open));
+});
+
+shown("no state is told by its colour alone", () => usual, async (page) => {
+  const signs = await page.locator("#grid td[role=gridcell]").evaluateAll((cells) =>
+    cells.map((cell) => `${[...cell.classList].find((name) => name.startsWith("s-"))} ${cell.firstChild.data}`),
+  );
+  const kinds = new Set(signs);
+  const classes = new Set(signs.map((each) => each.split(" ")[0]));
+  const glyphs = new Set(signs.map((each) => each.split(" ")[1]));
+  assert.ok(kinds.size >= 5);
+  assert.deepEqual([classes.size, glyphs.size], [kinds.size, kinds.size]);
+});
+
+for (const colorScheme of ["light", "dark"]) {
+  shown(
+    `axe finds nothing against it (${colorScheme})`,
+    () => usual,
+    async (page) => {
+      const check = async (what) => {
+        const broken = await page.evaluate(async () => (await window.axe.run()).violations);
+        const said = broken.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 2).map(({ html }) => html.slice(0, 160)).join(" | ")}`);
+        assert.deepEqual(said, [], what);
+      };
+      await page.evaluate(axe);
+      await check("as it opens");
+      for (const row of [0, 1]) await rows(page).nth(row).locator("button").click();
+      await check("with rows open");
+      await page.click("#grid td[role=gridcell] >> nth=0");
+      await check("with a dialog");
+    },
+    { colorScheme },
+  );
+}
+
+shown(
+  "a phone shows all of it without scrolling sideways",
+  () => usual,
+  async (page) => {
+    await rows(page).first().locator("button").click();
+    const [wide, screen] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+    assert.ok(wide <= screen, `${wide} on ${screen}`);
+    await rows(page).first().locator("button").click();
+    await page.tap("#grid td[role=gridcell] >> nth=0");
+    const box = await page.locator("#detail").boundingBox();
+    assert.ok(box.x >= 0 && box.x + box.width <= screen);
+  },
+  { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true },
+);
+
+shown("prints: no controls, nothing cut off", () => usual, async (page) => {
+  await page.emulateMedia({ media: "print", colorScheme: "dark" });
+  assert.ok(!(await page.locator("#filter").isVisible()));
+  assert.ok(await page.locator("#grid td[role=gridcell]").first().isVisible());
+  const cut = await page.evaluate(() =>
+    [...document.querySelectorAll(".matrix, .chart")].filter((part) => getComputedStyle(part).overflow !== "visible").length,
+  );
+  assert.equal(cut, 0);
+  assert.equal(await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor), "rgb(255, 255, 255)");
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  const pdf = await page.pdf({ printBackground: true });
+  assert.equal(pdf.subarray(0, 5).toString(), "%PDF-");
+});
+
+const nasty = `</script><img src=x onerror=alert(1)>"'&\u202egnp\u0007`;
+shown(
+  "text from outside stays text",
+  () =>
+    changed("hostile", (summary) => {
+      const pair = summary.pairs.find(({ verdict }) => verdict === "fail");
+      const flip = summary.comparison.flips.pass_to_fail[0];
+      const mean = summary.pairs.find((each) => each.experiment === flip.experiment && each.eval === flip.eval);
+      for (const each of [pair, mean, flip]) each.eval = `<b onclick=alert(2)>${nasty.replace("\u0007", "")}`;
+      for (const each of mean.attempts) {
+        Object.assign(each, { checks_failed: [nasty], check_notes: [nasty], output: nasty, path: "//elsewhere.invalid/javascript:alert(3)" });
+      }
+      pair.eval += " twice";
+      pair.labels = { [nasty]: [nasty] };
+      summary.run.suite = nasty;
+      summary.run.url = "javascript:alert(4)";
+      summary.notices = [nasty];
+      summary.comparison.baseline.ref = nasty;
+    }),
+  async (page) => {
+    assert.equal(await page.locator("img, b[onclick], a[href^='javascript']").count(), 0);
+    assert.ok((await page.title()).includes("</script><img"));
+    assert.ok(!(await page.content()).includes("\u202e"));
+    const row = rows(page).filter({ hasText: "<b onclick" }).first();
+    await row.locator("button").click();
+    const inside = page.locator("#list tr.inside");
+    assert.ok((await inside.textContent()).includes(`</script><img src=x onerror=alert(1)>"'&\ufffdgnp\ufffd`));
+    assert.match(await inside.locator("a").first().getAttribute("href"), /^\.\/\/\/elsewhere\.invalid\/javascript%3A/);
+  },
+);
+
+shown(
+  "without script, it still says what changed",
+  () => usual,
+  async (page) => {
+    assert.match(await page.locator("noscript").textContent(), /PASS→FAIL/);
+    assert.ok(await page.locator("noscript table").first().isVisible());
+  },
+  { javaScriptEnabled: false },
+);
+
+shown(
+  "a run without baseline, of one experiment, of nothing",
+  () =>
+    changed("alone", (summary) => {
+      summary.comparison = null;
+      summary.pairs = summary.pairs.slice(0, 60).map((pair, at) => ({ ...pair, experiment: "default", eval: `eval-${at}`, before: undefined }));
+    }),
+  async (page) => {
+    assert.match(await page.locator("h1").textContent(), / · no baseline/);
+    assert.ok((await page.locator("#grid table").count()) > 1, "a narrow grid goes on beside itself");
+    assert.equal(await page.locator("#list-title").textContent(), "Pairs that did not pass");
+    const nothing = await open(browser, changed("nothing", (summary) => {
+      Object.assign(summary, { pairs: [], comparison: null });
+      Object.assign(summary.totals, { pairs: 0, passed: 0, failed: 0, pass_rate: null });
+    }));
+    assert.equal(await nothing.page.locator("h1").textContent(), "no pair to run");
+    assert.deepEqual(nothing.heard, []);
+    await nothing.close();
+  },
+);
+
+test("pages are small", () => {
+  const [small, big] = [usual, large].map((file) => statSync(file).size);
+  console.log(`237 pairs x 2: ${Math.round(small / 1000)} kB; 5000 pairs x 2: ${(big / 1e6).toFixed(1)} MB`);
+  assert.ok(small < 500_000 && big < 8_000_000);
+});
+
+shown("of five thousand pairs, only what is looked at is made", () => large, async (page) => {
+  await page.click("#all");
+  assert.equal(await found(page), "5000 of 5000 pairs");
+  assert.ok((await rows(page).count()) <= 300);
+  assert.ok((await page.locator("#timeline path").count()) < 30, "ten thousand attempts are a few paths");
+  for (const least of [50, 75]) {
+    await page.locator(".more").scrollIntoViewIfNeeded();
+    await page.waitForFunction((least) => document.querySelectorAll("#list tr.pair").length >= least, least);
+  }
+  await page.fill("#text", "secure-billing");
+  for (const text of await rows(page).allTextContents()) assert.match(text, /secure-billing/);
+});

@@ -1,0 +1,211 @@
+//! A job that is run again takes over what its earlier attempt has left; a merge tells what the whole run would have.
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use serde_json::Value;
+
+use super::{Step, Workflow, always, measured, suite};
+use crate::support::github::{Artifact, archive, day};
+
+/// Two pairs, one of which gives no result as long as `broken` is there.
+fn breaks() -> Workflow {
+    let script = "[ -e \"$BROKEN\" ] && [ $EVALWAVE_EVAL = two ] && exit 1\necho \"$EVALWAVE_EVAL\" >> \"$BROKEN.ran\"\necho '{\"passed\": true}' > result.json";
+    let suite = suite("agent/task agent/two", "retry: { tries: 1 }", script);
+    let config = suite
+        .read("evalwave.yml")
+        .replace("  command:", "  env-from: [BROKEN]\n  command:");
+    suite.write("evalwave.yml", &config);
+    let workflow = Workflow::new(suite, measured());
+    let broken = workflow.runner().join("broken");
+    fs_err::write(&broken, "").unwrap();
+    workflow.set("BROKEN", broken.as_str())
+}
+
+/// The files below a directory, with their paths from there.
+fn files(root: &Utf8Path, directory: &Utf8Path, found: &mut Vec<(String, Vec<u8>)>) {
+    for entry in directory.read_dir_utf8().unwrap() {
+        let entry = entry.unwrap();
+        match entry.path().is_dir() {
+            true => files(root, entry.path(), found),
+            false => {
+                let name = entry.path().strip_prefix(root).unwrap().to_string();
+                found.push((name, fs_err::read(entry.path()).unwrap()));
+            }
+        }
+    }
+}
+
+/// Keeps a run directory as the step after it does: the small artifact, and its files.
+fn keep(workflow: &Workflow, results: &Utf8Path, with_files: bool) {
+    let mut all = Vec::new();
+    files(results, results, &mut all);
+    let is_file_of_attempt = |name: &str| name.starts_with("attempts/") || name.starts_with("raw-results-");
+    let (of_attempts, small): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|(name, _)| is_file_of_attempt(name));
+    let artifact = |id: u64, name: &str, files: &[(String, Vec<u8>)]| {
+        let files: Vec<(&str, &[u8])> = files
+            .iter()
+            .map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+            .collect();
+        Artifact {
+            id,
+            run: 900,
+            name: name.to_owned(),
+            expired: false,
+            created_at: Some(day(3)),
+            digest: None,
+            bytes: Some(archive(&files)),
+        }
+    };
+    let mut state = workflow.github.state();
+    state.artifacts.push(artifact(9001, "evalwave-all", &small));
+    if with_files {
+        state
+            .artifacts
+            .push(artifact(9002, "evalwave-all-files", &of_attempts));
+    }
+}
+
+/// What the run says besides its results.
+fn notices(step: &Step) -> String {
+    let summary = fs_err::read(step.output("summary-path")).unwrap();
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    summary["notices"].to_string()
+}
+
+fn first_attempt(with_files: bool) -> Workflow {
+    let workflow = breaks();
+    let step = workflow.run();
+    assert_eq!(step.code, 3, "{}", step.log);
+    let results = Utf8PathBuf::from(step.output("results-dir"));
+    keep(&workflow, &results, with_files);
+    fs_err::remove_dir_all(results).unwrap();
+    fs_err::remove_file(workflow.runner().join("broken")).unwrap();
+    workflow.set("GITHUB_RUN_ATTEMPT", "2")
+}
+
+#[test]
+fn a_job_that_is_run_again_fills_in_only_what_is_missing() {
+    let workflow = first_attempt(true);
+    let step = workflow.run();
+    assert_eq!(step.code, 0, "{}", step.log);
+    assert_eq!((step.output("passed"), step.output("missing")), ("2", "0"));
+    let ran = fs_err::read_to_string(workflow.runner().join("broken.ran")).unwrap();
+    assert_eq!(ran, "task\ntwo\n", "each has given its result once");
+    let results = Utf8Path::new(step.output("results-dir"));
+    assert!(results.join("attempts/agent__task/1/output.log").is_file());
+    assert!(results.join("raw-results-agent__task/task.json").is_file());
+    assert!(results.join("raw-results-agent__two/two.json").is_file());
+    assert!(
+        workflow.comments()[0].contains("2/2 passed"),
+        "{}",
+        workflow.comments()[0]
+    );
+}
+
+#[test]
+fn without_the_files_of_the_earlier_attempt_its_results_count_all_the_same() {
+    let workflow = first_attempt(false);
+    let step = workflow.run();
+    assert_eq!((step.code, step.output("passed")), (0, "2"), "{}", step.log);
+    assert!(
+        notices(&step).contains("are not here: there is no artifact `evalwave-all-files`"),
+        "{}",
+        notices(&step)
+    );
+    let ran = fs_err::read_to_string(workflow.runner().join("broken.ran")).unwrap();
+    assert_eq!(ran, "task\ntwo\n");
+}
+
+#[test]
+fn what_measured_something_else_or_is_not_there_is_not_taken_over() {
+    let workflow = first_attempt(true);
+    let config = workflow
+        .suite
+        .read("evalwave.yml")
+        .replace("retry:", "runs: 2\nretry:");
+    workflow.suite.write("evalwave.yml", &config);
+    let step = workflow.run();
+    assert_eq!((step.code, step.output("passed")), (0, "2"), "{}", step.log);
+    assert!(
+        notices(&step).contains("nothing is taken over from an earlier one: its `runs` is `1`, not `2`"),
+        "{}",
+        notices(&step)
+    );
+
+    let workflow =
+        Workflow::new(suite("agent/task", "", &always(true)), measured()).set("GITHUB_RUN_ATTEMPT", "3");
+    let step = workflow.run();
+    assert_eq!((step.code, step.output("passed")), (0, "1"), "{}", step.log);
+    assert!(
+        notices(&step).contains("there is no artifact `evalwave-all`"),
+        "{}",
+        notices(&step)
+    );
+}
+
+#[test]
+fn a_merge_tells_on_github_what_the_whole_run_would_have() {
+    let workflow = Workflow::new(
+        suite("agent/task agent/two agent/three", "", &always(true)),
+        measured(),
+    );
+    let whole = workflow.run();
+    assert_eq!(whole.code, 0, "{}", whole.log);
+    let comment = workflow.comments().remove(0);
+    workflow.github.state().comments.clear();
+    let shards = workflow.runner().join("shards");
+    let mut workflow = workflow;
+    for shard in 1..=2 {
+        let out = shards.join(format!("evalwave-all-{shard}-of-2"));
+        workflow = workflow
+            .input("shard", &format!("{shard}/2"))
+            .input("output-dir", out.as_str());
+        let step = workflow.run();
+        assert_eq!(
+            (step.code, step.output("artifact")),
+            (0, format!("evalwave-all-{shard}-of-2").as_str())
+        );
+    }
+    assert!(workflow.comments().is_empty());
+    let workflow = workflow
+        .input("shard", "")
+        .input("command", "merge")
+        .input("output-dir", shards.as_str());
+    let step = workflow.run();
+    assert_eq!(step.code, 0, "{}", step.log);
+    for name in [
+        "conclusion",
+        "pass-rate",
+        "passed",
+        "failed",
+        "pairs",
+        "missing",
+        "baseline-pass-rate",
+        "delta",
+        "verdict",
+        "artifact",
+    ] {
+        assert_eq!(step.output(name), whole.output(name), "{name}");
+    }
+    let merged = workflow.comments().remove(0);
+    let headline = |comment: &str| {
+        comment
+            .lines()
+            .find(|line| line.starts_with("### "))
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(headline(&merged), headline(&comment));
+
+    fs_err::remove_dir_all(shards.join("evalwave-all-2-of-2")).unwrap();
+    let step = workflow.run();
+    assert_eq!(step.code, 3, "{}", step.log);
+    let errors = step.annotations("error");
+    assert!(
+        errors
+            .iter()
+            .any(|error| error.contains("no part is of shard 2/2")),
+        "{errors:?}"
+    );
+}

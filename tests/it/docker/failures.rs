@@ -1,0 +1,149 @@
+//! What is said where there is no engine, or it may not be used, or it fails; never a failed attempt.
+
+use evalwave::model::ErrorClass;
+
+use super::Bench;
+use crate::support::docker::IMAGE;
+use crate::support::sandbox::{run, shell};
+use crate::support::{Suite, evalwave, stderr};
+
+fn suite(image: &str) -> Suite {
+    let keys = format!("sandbox: {{ kind: docker, network: none, image: '{image}' }}\nretry: {{ tries: 1 }}");
+    Suite::scripted("a/one", "format: exit-code", &keys, "exit 0")
+}
+
+#[test]
+fn without_an_engine_it_says_what_was_tried_and_what_to_do() {
+    let suite = suite("x");
+    let nowhere = suite.path().join("no.sock");
+    for (host, expected) in [
+        (
+            format!("unix://{nowhere}"),
+            "nothing answers as the Docker engine at",
+        ),
+        (
+            "ssh://somewhere".to_owned(),
+            "expected an address that begins with `unix://`",
+        ),
+    ] {
+        let mut command = evalwave(suite.path());
+        let assert = command
+            .env("DOCKER_HOST", &host)
+            .args(["run", "-o", "out"])
+            .assert();
+        let said = stderr(&assert);
+        assert.code(2);
+        assert!(said.contains(expected) && said.contains(&host), "{said}");
+        assert!(said.contains("`DOCKER_HOST`"), "{said}");
+    }
+}
+
+#[test]
+fn an_engine_that_hangs_up_is_infrastructure_and_no_failed_attempt() {
+    let suite = suite("x");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || listener.incoming().for_each(drop));
+    let mut command = evalwave(suite.path());
+    let host = format!("tcp://127.0.0.1:{port}");
+    let assert = command
+        .env("DOCKER_HOST", host)
+        .args(["run", "-o", "out"])
+        .assert();
+    assert.code(4);
+    let summary = suite.read_json("out/summary.json");
+    assert_eq!(summary["totals"]["failed"], 0);
+    let error = &summary["pairs"][0]["attempts"][0]["error"];
+    assert_eq!(error["phase"], "provision");
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("the Docker engine at `tcp://127.0.0.1:"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_image_that_is_missing_ends_every_attempt_as_errored() {
+    let Some(bench) = Bench::new() else { return };
+    let suite = suite("localhost:1/no/such/image");
+    let mut command = evalwave(suite.path());
+    let assert = command
+        .env("DOCKER_HOST", &bench.host)
+        .args(["run", "-o", "out"])
+        .assert();
+    assert.code(4);
+    let summary = suite.read_json("out/summary.json");
+    let attempt = &summary["pairs"][0]["attempts"][0];
+    assert_eq!(attempt["outcome"], "errored");
+    let message = attempt["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("cannot pull the image `localhost:1/no/such/image`"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn a_container_that_somebody_deleted_is_a_lost_sandbox() {
+    let Some(bench) = Bench::new() else { return };
+    let mut sandbox = bench.start().await;
+    run(&mut *sandbox, &shell("exit 0")).await.0.unwrap();
+    let name = format!("evalwave-{}", bench.spec("a").name);
+    let options = bollard::query_parameters::RemoveContainerOptionsBuilder::default().force(true);
+    bench
+        .client()
+        .remove_container(&name, Some(options.build()))
+        .await
+        .unwrap();
+    let error = run(&mut *sandbox, &shell("exit 0")).await.0.unwrap_err();
+    assert_eq!(error.class, Some(ErrorClass::SandboxLost), "{error}");
+    let error = sandbox.download("x".into(), &mut Vec::new()).await.unwrap_err();
+    assert_eq!(error.class, Some(ErrorClass::SandboxLost), "{error}");
+    sandbox.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_apart() {
+    let Some(mut bench) = Bench::new() else { return };
+    // A workspace on a volume of 1 MB.
+    let docker = bench.client();
+    let options = [("type", "tmpfs"), ("device", "tmpfs"), ("o", "size=1m")];
+    let request = bollard::models::VolumeCreateRequest {
+        name: Some(bench.run_id.clone()),
+        driver_opts: Some(
+            options
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+        ),
+        ..Default::default()
+    };
+    docker.create_volume(request).await.unwrap();
+    bench.config.mounts = vec![evalwave::config::DockerMount {
+        source: bench.run_id.clone(),
+        target: "/work".to_owned(),
+        read_only: false,
+    }];
+    bench.write("big", &"x".repeat(3_000_000));
+    let mut sandbox = bench.start().await;
+    let workspace = evalwave::sandbox::Workspace {
+        root: bench.root.clone(),
+        files: vec!["big".into()],
+    };
+    let error = sandbox.upload(&workspace).await.unwrap_err();
+    assert_eq!(
+        error.class,
+        Some(ErrorClass::OutOfDisk),
+        "{}",
+        evalwave::model::with_causes(&error)
+    );
+    sandbox.stop().await.unwrap();
+    docker
+        .remove_volume(
+            &bench.run_id,
+            None::<bollard::query_parameters::RemoveVolumeOptions>,
+        )
+        .await
+        .unwrap();
+    assert!(docker.inspect_image(IMAGE).await.is_ok());
+}

@@ -1,0 +1,180 @@
+//! What each key of `sandbox` does to a container.
+
+use camino::Utf8PathBuf;
+use evalwave::config::DockerMount;
+use evalwave::model::ErrorClass;
+use evalwave::sandbox::{Backend as _, Exit, Workspace};
+
+use super::Bench;
+use crate::support::docker::containers;
+use crate::support::sandbox::{Remembered, run, sh, shell};
+
+#[tokio::test]
+async fn limits_network_platform_and_labels_are_the_containers() {
+    let Some(mut bench) = Bench::new() else { return };
+    bench.config.memory = Some(64_000_000);
+    bench.config.cpus = Some(0.5);
+    bench.config.pids = Some(50);
+    bench.config.platform = Some("linux/amd64".to_owned());
+    let mut sandbox = bench.start().await;
+    assert_eq!(
+        sh(&mut *sandbox, "ls /sys/class/net").await,
+        "lo\n",
+        "`network: none`"
+    );
+    let found = containers(&bench.host, &bench.run_id).await;
+    let labels = found[0].labels.as_ref().unwrap();
+    assert_eq!(labels["evalwave.eval"], "é/val");
+    assert_eq!(labels["evalwave.expires"], "2030-01-01T00:00:00Z");
+    let id = found[0].id.clone().unwrap();
+    let inspected = bench.client().inspect_container(&id, None).await.unwrap();
+    let host = inspected.host_config.unwrap();
+    assert_eq!(
+        (host.memory, host.memory_swap),
+        (Some(64_000_000), Some(64_000_000))
+    );
+    assert_eq!((host.nano_cpus, host.pids_limit), (Some(500_000_000), Some(50)));
+    assert_eq!(
+        host.auto_remove,
+        Some(true),
+        "it goes at its own limit, whoever is there"
+    );
+    sandbox.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn memory_that_is_used_up_is_told_from_a_command_that_was_killed() {
+    let Some(mut bench) = Bench::new() else { return };
+    bench.config.memory = Some(24_000_000);
+    let mut sandbox = bench.start().await;
+    let killed = run(&mut *sandbox, &shell("kill -9 $$")).await.0.unwrap();
+    assert_eq!(killed, Exit::Code(137));
+    for _ in 0..2 {
+        let eat = "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}";
+        let error = run(&mut *sandbox, &shell(eat)).await.0.unwrap_err();
+        assert_eq!(error.class, Some(ErrorClass::OutOfMemory), "{error}");
+    }
+    // An earlier one is not blamed on the next command.
+    let failed = run(&mut *sandbox, &shell("exit 3")).await.0.unwrap();
+    assert_eq!(failed, Exit::Code(3));
+    sandbox.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_user_that_is_not_root_owns_the_workspace_and_is_killed_like_any_other() {
+    let Some(mut bench) = Bench::new() else { return };
+    bench.config.user = Some("agent".to_owned());
+    bench.write("dir/file.txt", "text");
+    let mut sandbox = bench.start().await;
+    let workspace = Workspace {
+        root: bench.root.clone(),
+        files: vec![Utf8PathBuf::from("dir/file.txt")],
+    };
+    sandbox.upload(&workspace).await.unwrap();
+    let text = "id -un; echo more >>dir/file.txt; touch new; (setsid sleep 1000 &); sleep 1000 &";
+    assert_eq!(sh(&mut *sandbox, text).await, "agent\n");
+    let left = sh(&mut *sandbox, "ps -o args | grep -c '^sleep 1000'; true").await;
+    assert_eq!(left, "0\n");
+    sandbox.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_read_only_container_has_a_workspace_and_a_directory_for_temporary_files() {
+    let Some(mut bench) = Bench::new() else { return };
+    bench.config.read_only = true;
+    bench.write("file.txt", "text");
+    let mut sandbox = bench.start().await;
+    let workspace = Workspace {
+        root: bench.root.clone(),
+        files: vec![Utf8PathBuf::from("file.txt")],
+    };
+    sandbox.upload(&workspace).await.unwrap();
+    let text = "cat file.txt; touch new \"$TMPDIR/new\"; touch /etc/new 2>/dev/null || echo refused";
+    assert_eq!(sh(&mut *sandbox, text).await, "textrefused\n");
+    let mut tar = Vec::new();
+    let found = sandbox.download("new".into(), &mut tar).await.unwrap();
+    assert!(found.is_some());
+    sandbox.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn mounts_are_there_and_read_only_where_asked_for() {
+    let Some(mut bench) = Bench::new() else { return };
+    bench.write("shared/file.txt", "of the host");
+    let mount = |source: &str, target: &str, read_only| DockerMount {
+        source: source.to_owned(),
+        target: target.to_owned(),
+        read_only,
+    };
+    bench.config.mounts = vec![
+        mount("./shared", "/mnt/ro", true),
+        mount("./shared", "/mnt/rw", false),
+    ];
+    let mut sandbox = bench.start().await;
+    let text = "cat /mnt/ro/file.txt; touch /mnt/ro/new 2>/dev/null || echo refused; touch /mnt/rw/new";
+    assert_eq!(sh(&mut *sandbox, text).await, "of the hostrefused\n");
+    assert!(bench.root.join("shared/new").exists());
+    sandbox.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_init_process_is_the_first_and_what_is_left_behind_is_killed_all_the_same() {
+    let Some(mut bench) = Bench::new() else { return };
+    bench.config.init = true;
+    let mut sandbox = bench.start().await;
+    let text =
+        "(setsid sleep 1000 &); sleep 1000 & tr '\\0' ' ' </proc/1/cmdline | cut -d' ' -f1 | head -n 1";
+    assert_eq!(sh(&mut *sandbox, text).await, "/sbin/docker-init\n");
+    let left = sh(&mut *sandbox, "ps -o args | grep -c '^sleep 1000$'; true").await;
+    assert_eq!(left, "0\n");
+    sandbox.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_privileged_container_is_one_and_is_called_unconfined() {
+    let Some(mut bench) = Bench::new() else { return };
+    bench.config.privileged = true;
+    // Created is enough: not every engine of a test may start one.
+    let sandbox = bench.start().await;
+    let found = containers(&bench.host, &bench.run_id).await;
+    let inspected = bench
+        .client()
+        .inspect_container(found[0].id.as_ref().unwrap(), None)
+        .await;
+    assert_eq!(inspected.unwrap().host_config.unwrap().privileged, Some(true));
+    assert!(
+        sandbox
+            .confinement()
+            .contains(&"not confined: `privileged: true`".to_owned())
+    );
+    sandbox.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_network_of_a_name_is_joined() {
+    let Some(mut bench) = Bench::new() else { return };
+    let docker = bench.client();
+    let request = bollard::models::NetworkCreateRequest {
+        name: bench.run_id.clone(),
+        ..Default::default()
+    };
+    docker.create_network(request).await.unwrap();
+    bench.config.network = bench.run_id.clone();
+    let mut sandbox = bench.start().await;
+    assert_eq!(sh(&mut *sandbox, "ls /sys/class/net").await, "eth0\nlo\n");
+    sandbox.stop().await.unwrap();
+    docker.remove_network(&bench.run_id).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_container_ends_by_itself_at_its_own_limit() {
+    let Some(bench) = Bench::new() else { return };
+    let mut spec = bench.spec("short");
+    spec.limit = std::time::Duration::from_secs(1);
+    let (backend, ledger) = (bench.backend(), Remembered::default());
+    let mut sandbox = backend.start(&spec, &ledger).await.unwrap();
+    let error = run(&mut *sandbox, &shell("sleep 1000")).await.0.unwrap_err();
+    assert_eq!(error.class, Some(ErrorClass::SandboxLost), "{error}");
+    sandbox.stop().await.unwrap();
+    assert!(containers(&bench.host, &bench.run_id).await.is_empty());
+}

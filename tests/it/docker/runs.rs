@@ -1,0 +1,161 @@
+//! Whole runs of the real binary in containers.
+
+use std::process::Stdio;
+
+use super::Bench;
+use crate::support::docker::{IMAGE, containers, marked};
+use crate::support::{Suite, evalwave, stderr};
+
+fn suite(pairs: &str, attempt: &str, more: &str, script: &str) -> Suite {
+    let keys = format!(
+        "sandbox: {{ kind: docker, network: none, image: '{IMAGE}', memory-per-attempt: 16MB }}\n{more}"
+    );
+    Suite::scripted(pairs, attempt, &keys, script)
+}
+
+/// The run in a directory, once it has started.
+fn run_id(suite: &Suite) -> Option<String> {
+    let sandboxes = fs_err::read_to_string(suite.path().join("out/sandboxes.jsonl")).ok()?;
+    let first: serde_json::Value = serde_json::from_str(sandboxes.lines().next()?).ok()?;
+    Some(first["sandboxes_at"]["run_id"].as_str()?.to_owned())
+}
+
+/// The engine's containers of that run.
+async fn left(bench: &Bench, suite: &Suite) -> usize {
+    containers(&bench.host, &run_id(suite).unwrap()).await.len()
+}
+
+/// The processes of that run in them.
+async fn running(bench: &Bench, suite: &Suite, mark: &str) -> usize {
+    match run_id(suite) {
+        Some(run_id) => marked(&bench.host, &run_id, mark).await,
+        None => 0,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_in_containers_is_graded_like_any_other_and_leaves_none() {
+    let Some(bench) = Bench::new() else { return };
+    let attempt = "result: results/{eval}.json\nkeep: { path: notes }\nsecrets: [TOKEN]\nboot: 'echo $TOKEN >/tmp/login'";
+    let script = "mkdir -p results notes; cat /tmp/login
+        grep -q hunter2 /tmp/login && test \"$EVALWAVE_EVAL\" = good && passed=true || passed=false
+        echo \"{\\\"passed\\\": $passed}\" >\"results/$EVALWAVE_EVAL.json\"; echo kept >notes/n.txt";
+    let suite = suite("a/good a/bad", attempt, "runs: 2\nstrategy: parallel", script);
+    suite.write("results/good.json", "{\"passed\": false}");
+    let mut command = evalwave(suite.path());
+    let assert = command
+        .env("DOCKER_HOST", &bench.host)
+        .env("TOKEN", "hunter2-token")
+        .args(["run", "-o", "out"])
+        .assert();
+    let said = stderr(&assert);
+    assert.code(0);
+    let summary = suite.read_json("out/summary.json");
+    assert_eq!(summary["run"]["sandbox"], "docker");
+    assert_eq!(
+        (&summary["totals"]["passed"], &summary["totals"]["failed"]),
+        (&1.into(), &1.into()),
+        "{said}"
+    );
+    assert_eq!(suite.read("out/attempts/a__good/1/files/n.txt"), "kept\n");
+    let output = suite.read("out/attempts/a__good/1/output.log");
+    assert!(!output.contains("hunter2-token"), "{output}");
+    let sandboxes = suite.read("out/sandboxes.jsonl");
+    assert_eq!(sandboxes.matches("sandbox_named").count(), 4);
+    assert_eq!(sandboxes.matches("sandbox_gone").count(), 4);
+    assert_eq!(left(&bench, &suite).await, 0);
+    let again = suite.ev("cleanup out");
+    again.code(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sixty_four_lifecycles_at_once_all_end_well() {
+    let Some(bench) = Bench::new() else { return };
+    let pairs: String = (1..=64).map(|number| format!("a/e{number} ")).collect();
+    let keys = "strategy: parallel\nconcurrency: 64";
+    let suite = suite(
+        &pairs,
+        "format: exit-code",
+        keys,
+        "test \"$(ls)\" = \"$(printf 'attempt.sh\\nevalwave.yml')\"",
+    );
+    let mut command = evalwave(suite.path());
+    command
+        .env("DOCKER_HOST", &bench.host)
+        .args(["run", "-o", "out"])
+        .assert()
+        .code(0);
+    let summary = suite.read_json("out/summary.json");
+    assert_eq!(summary["totals"]["passed"], 64);
+    assert_eq!(summary["totals"]["attempts"]["retried"], 0);
+    assert_eq!(left(&bench, &suite).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_evalwave_was_killed_its_commands_die_and_cleanup_leaves_no_container() {
+    let Some(bench) = Bench::new() else { return };
+    let mark = crate::support::docker::unique("killed");
+    let attempt = format!("format: exit-code\nenv: {{ MARK: {mark} }}");
+    let suite = suite(
+        "a/one a/two a/three",
+        &attempt,
+        "strategy: parallel",
+        "(setsid sleep 1000 &); sleep 1000",
+    );
+    let mut killed = std::process::Command::new(env!("CARGO_BIN_EXE_evalwave"))
+        .args(["run", "-o", "out"])
+        .current_dir(suite.path())
+        .env("DOCKER_HOST", &bench.host)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while running(&bench, &suite, &mark).await < 9 {
+        assert!(killed.try_wait().unwrap().is_none(), "the run ended early");
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert_eq!(left(&bench, &suite).await, 3);
+    // The link of each command is closed: no agent goes on at anybody's cost until somebody cleans up.
+    while running(&bench, &suite, &mark).await > 0 {}
+    let cleanup = suite.ev("cleanup out");
+    let said = stderr(&cleanup);
+    cleanup.code(0);
+    assert!(said.contains("deleted 3 sandboxes"), "{said}");
+    assert_eq!(left(&bench, &suite).await, 0);
+    let again = suite.ev("cleanup out");
+    assert!(!stderr(&again).contains("deleted"), "it is done once");
+    again.code(0);
+}
+
+#[test]
+fn an_attempt_in_a_container_sees_neither_the_host_nor_evalwave_nor_its_neighbour() {
+    let Some(bench) = Bench::new() else { return };
+    let script = "
+        set -u
+        fail() { echo \"$1\"; exit 1; }
+        test -e \"$HOST_FILE\" && fail 'a file of the host'
+        grep -rqs hunter2-of-the-host /proc/*/environ && fail 'the environment of evalwave'
+        ps | grep -v grep | grep -q evalwave-neighbour && fail 'a process of another attempt'
+        ls / /work /tmp | grep -q neighbour && fail 'a file of another attempt'
+        find / -xdev -name 'docker.sock' 2>/dev/null | grep -q . && fail 'the engine'
+        mkdir -p /work/neighbour /tmp/neighbour
+        test \"$EVALWAVE_ATTEMPT\" -gt 0";
+    let attempt = "format: exit-code\nenv-from: [HOST_FILE]";
+    let suite = suite("a/one a/two", attempt, "runs: 3\nstrategy: parallel", script);
+    suite.write("of-the-host.txt", "x");
+    let mut command = evalwave(suite.path());
+    let assert = command
+        .env("DOCKER_HOST", &bench.host)
+        .env("HOST_FILE", suite.path().join("of-the-host.txt"))
+        .env("OTHER_SECRET", "hunter2-of-the-host")
+        .args(["run", "-o", "out"])
+        .assert();
+    let output = suite.read("out/attempts/a__one/1/output.log");
+    assert_eq!(output, "", "{}", stderr(&assert));
+    assert.code(0);
+    assert_eq!(
+        suite.read_json("out/summary.json")["totals"]["attempts"]["passed"],
+        6
+    );
+}

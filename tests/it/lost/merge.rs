@@ -1,0 +1,143 @@
+//! `evalwave merge`: shards come to what the whole would have come to, and what is missing is said.
+
+use super::{MIXED, Place, pairs, timeless};
+use crate::support::{Suite, stderr};
+
+/// Nine pairs, run as a whole and in three shards.
+fn sharded() -> Place {
+    let more = "runs: 2\nstrategy: parallel";
+    let place = Place::new(Suite::scripted(&pairs(9), "result: result.json", more, MIXED));
+    place.suite.run("").0.code(0);
+    for shard in 1..=3 {
+        place
+            .suite
+            .ev(&format!("run -o s{shard} --shard {shard}/3"))
+            .code(0);
+    }
+    place
+}
+
+#[test]
+fn shards_come_to_what_the_whole_comes_to() {
+    let place = sharded();
+    place.suite.ev("merge s1 s2 s3 -o all").code(0);
+    assert_eq!(timeless(&place.summary("all")), timeless(&place.summary("out")));
+    assert_eq!(place.summary("all")["run"]["selection"]["kind"], "all");
+    for pair in place.summary("out")["pairs"].as_array().unwrap() {
+        let name = |key: &str| pair[key].as_str().unwrap();
+        let file = format!(
+            "raw-results-{}__{}/{}.json",
+            name("experiment"),
+            name("eval"),
+            name("eval")
+        );
+        assert_eq!(
+            place.suite.read(&format!("all/{file}")),
+            place.suite.read(&format!("out/{file}"))
+        );
+        let log = format!("attempts/{}__{}/2/output.log", name("experiment"), name("eval"));
+        assert!(place.path("all").join(log).is_file());
+    }
+    // The merged directory is a run directory like any other.
+    fs_err::remove_file(place.path("all/summary.json")).unwrap();
+    assert_eq!(stderr(&place.suite.ev("report all").code(0)), "");
+    place.suite.ev("compare --baseline out --current s1").code(0);
+    place.suite.ev("merge s1 s2 s3 -o all").code(2);
+}
+
+#[test]
+fn shards_are_found_in_a_directory_with_their_files_beside_them() {
+    let place = sharded();
+    for shard in 1..=3 {
+        let (here, there) = (format!("s{shard}"), format!("down/evalwave-test-{shard}-of-3"));
+        let files = place.path(&format!("{there}-files"));
+        fs_err::create_dir_all(place.path(&there)).unwrap();
+        fs_err::create_dir_all(&files).unwrap();
+        for name in ["summary.json", "journal.jsonl"] {
+            fs_err::copy(place.path(&here).join(name), place.path(&there).join(name)).unwrap();
+        }
+        fs_err::rename(place.path(&here).join("attempts"), files.join("attempts")).unwrap();
+    }
+    place.suite.ev("merge down -o all").code(0);
+    let file = "raw-results-even__e004/e004.json";
+    assert_eq!(
+        place.suite.read(&format!("all/{file}")),
+        place.suite.read(&format!("out/{file}"))
+    );
+    // Without their files the results count, and what cannot be published is said.
+    for shard in 1..=3 {
+        fs_err::remove_dir_all(place.path(&format!("down/evalwave-test-{shard}-of-3-files"))).unwrap();
+    }
+    place.suite.ev("merge down -o bare").code(0);
+    assert_eq!(timeless(&place.summary("bare")), timeless(&place.summary("out")));
+    let notices = place.summary("bare")["notices"].to_string();
+    assert!(notices.contains("the files of 9 pairs are not here"), "{notices}");
+}
+
+#[test]
+fn what_is_missing_is_said_and_the_merge_is_incomplete() {
+    let place = sharded();
+    let (run, _) = (place.suite.ev("merge s1 s3 -o all").code(3), ());
+    let notices = place.summary("all")["notices"].to_string();
+    assert!(
+        notices.contains("6 of 18 planned attempts are missing; no part is of shard 2/3: odd × e001 #1"),
+        "{notices}\n{}",
+        stderr(&run)
+    );
+    assert_eq!(place.summary("all")["totals"]["not_run"], 3);
+    // A shard that died: its journal ends in the middle of a line.
+    let journal = place.suite.read("s2/journal.jsonl");
+    let end = journal.match_indices("{\"attempt_ended\"").nth(4).unwrap().0;
+    place.suite.write("s2/journal.jsonl", &journal[..end + 40]);
+    place.suite.ev("merge s1 s2 s3 -o torn").code(3);
+    let notices = place.summary("torn")["notices"].to_string();
+    assert!(
+        notices.contains("s2: it was cancelled or died: what it had is taken"),
+        "{notices}"
+    );
+    assert!(
+        notices.contains("2 of 18 planned attempts are missing: "),
+        "{notices}"
+    );
+    // The same shard again, whole: the latest try counts, and the overlap is named.
+    place.suite.ev("run -o again --shard 2/3").code(0);
+    place.suite.ev("merge s1 s2 s3 again -o whole").code(0);
+    assert_eq!(
+        timeless(&place.summary("whole"))["pairs"],
+        timeless(&place.summary("out"))["pairs"]
+    );
+    let notices = place.summary("whole")["notices"].to_string();
+    assert!(
+        notices.contains("4 attempts are in both s2 and again"),
+        "{notices}"
+    );
+    place.suite.ev("merge s1 s3 -o never --fail-on never").code(0);
+}
+
+#[test]
+fn what_does_not_belong_is_named() {
+    let place = sharded();
+    let refused = |arguments: &str| stderr(&place.suite.ev(&format!("merge {arguments} -o all")).code(2));
+    place.suite.ev("run -o other --shard 2/3 --runs 1").code(0);
+    let told = refused("s1 other");
+    assert!(
+        told.contains("cannot join `other` with `s1`: its `runs` is `1`, not `2`"),
+        "{told}"
+    );
+    place.suite.ev("run -o halves --shard 2/2").code(0);
+    let told = refused("s1 halves");
+    assert!(told.contains("it is one of 2 shards, not one of 3"), "{told}");
+    let told = refused("s1 nowhere");
+    assert!(told.contains("nowhere` holds no run"), "{told}");
+    let journal = place.suite.read("s2/journal.jsonl");
+    place.suite.write(
+        "s2/journal.jsonl",
+        &journal.replace("evalwave.journal/1", "evalwave.journal/0"),
+    );
+    let told = refused("s1 s2");
+    assert!(
+        told.contains("its version is `evalwave.journal/0`, expected `evalwave.journal/1`"),
+        "{told}"
+    );
+    assert!(!place.path("all").exists());
+}

@@ -1,0 +1,181 @@
+//! `run --resume`: what is kept, what runs again, and what is refused.
+
+use super::Place;
+use crate::support::{Suite, stderr, stdout};
+
+/// Errs as long as the file `broken` is there; else passes.
+const BREAKS: &str =
+    "[ -e \"$BROKEN\" ] && [ $EVALWAVE_EVAL = two ] && exit 1\necho '{\"passed\": true}' > result.json";
+
+/// Two pairs, one of which gives no result as long as `broken` is there.
+fn breaks(more: &str) -> Suite {
+    let suite = Suite::scripted(
+        "a/one a/two",
+        "result: result.json\nenv: { BROKEN: PLACE/broken }",
+        &format!("retry: {{ tries: 2 }}\n{more}"),
+        BREAKS,
+    );
+    let config = suite.read("evalwave.yml").replace("PLACE", suite.path().as_str());
+    suite.write("evalwave.yml", &config);
+    suite.write("broken", "");
+    suite
+}
+
+#[test]
+fn what_has_a_result_is_kept_and_what_errored_runs_again() {
+    let suite = breaks("runs: 2\nstrategy: parallel");
+    let (run, summary) = suite.run("");
+    run.code(3);
+    assert_eq!(summary["totals"]["errored"], 1);
+    let one = suite.read("out/attempts/a__one/1/attempt.json");
+    fs_err::remove_file(suite.path().join("broken")).unwrap();
+    let (run, summary) = suite.run("--resume");
+    let told = stderr(&run.code(0));
+    assert!(told.contains("3/4 passed") && !told.contains("a × one"), "{told}");
+    assert_eq!(summary["totals"]["passed"], 2);
+    assert_eq!(suite.read("out/attempts/a__one/1/attempt.json"), one);
+    let two = &summary["pairs"][1]["attempts"][0];
+    assert_eq!(
+        (&two["tries"], &two["error"]),
+        (&3.into(), &serde_json::Value::Null)
+    );
+    // Every try is kept, those of the first session too, each with its own record.
+    for number in [1, 2] {
+        let earlier = suite.read_json(&format!("out/attempts/a__two/1/tries/{number}/attempt.json"));
+        assert_eq!(earlier["attempt"]["tries"], number);
+        assert_eq!(earlier["attempt"]["outcome"], "errored");
+    }
+    assert!(suite.path().join("out/raw-results-a__two/two.json").is_file());
+    let notices = summary["notices"].to_string();
+    assert!(
+        notices.contains("with 2 of 4 attempts: those were kept"),
+        "{notices}"
+    );
+}
+
+#[test]
+fn another_plan_is_refused_with_the_difference() {
+    let suite = breaks("");
+    suite.run("");
+    for (arguments, difference) in [
+        ("--runs 2", "its `runs` is `1`, not `2`"),
+        ("--eval one", "it has the pair `a × two` besides"),
+        ("--timeout 3m", "(`config_hash`)"),
+    ] {
+        let refused = suite.ev(&format!("run -o out --resume {arguments}"));
+        let told = stderr(&refused.code(2));
+        assert!(
+            told.contains("cannot resume") && told.contains(difference),
+            "{told}"
+        );
+    }
+    let empty = stderr(&suite.ev("run -o nowhere --resume").code(2));
+    assert!(empty.contains("holds no run"), "{empty}");
+    let both = stderr(&suite.ev("run -o out --resume --overwrite").code(2));
+    assert!(both.contains("cannot be used with"), "{both}");
+}
+
+#[test]
+fn another_commit_is_refused() {
+    let place = Place::new(breaks(""));
+    place.suite.run("");
+    crate::support::git(
+        place.suite.path(),
+        &["commit", "-q", "--allow-empty", "-m", "second"],
+    );
+    let told = stderr(&place.suite.ev("run -o out --resume").code(2));
+    assert!(told.contains("its commit is"), "{told}");
+}
+
+#[test]
+fn a_run_that_is_told_nothing_goes_on_with_the_newest() {
+    let suite = breaks("");
+    suite.ev("run").code(3);
+    fs_err::remove_file(suite.path().join("broken")).unwrap();
+    suite.ev("run --resume").code(0);
+    let runs = suite.path().join("evalwave-out").read_dir_utf8().unwrap();
+    assert_eq!(runs.count(), 2, "one run, and the link to it");
+    assert_eq!(
+        suite.read_json("evalwave-out/latest/summary.json")["totals"]["passed"],
+        2
+    );
+}
+
+#[test]
+fn a_decided_pair_stays_as_it_is() {
+    let script = "[ $EVALWAVE_ATTEMPT = 1 ] && exit 1\necho '{\"passed\": true}' > result.json";
+    let suite = Suite::scripted(
+        "a/one",
+        "result: result.json",
+        "runs: 3\nretry: { tries: 1 }",
+        script,
+    );
+    let (run, before) = suite.run("");
+    run.code(0);
+    let (run, after) = suite.run("--resume");
+    run.code(0);
+    assert_eq!(before["pairs"], after["pairs"]);
+    assert_eq!(after["pairs"][0]["attempts"][0]["outcome"], "errored");
+}
+
+#[test]
+fn everything_can_be_made_again_from_the_journal_alone() {
+    let suite = breaks("");
+    suite.write(
+        "before.json",
+        "[{\"experiment\": \"a\", \"eval\": \"one\", \"passed\": false}]",
+    );
+    let (run, _) = suite.run("--baseline before.json --fail-on incomplete");
+    run.code(3);
+    let (summary, report) = (suite.read("out/summary.json"), suite.read("out/report.md"));
+    let journal = suite.read("out/journal.jsonl");
+    fs_err::remove_dir_all(suite.path().join("out")).unwrap();
+    suite.write("out/journal.jsonl", &journal);
+    let again = suite.ev("report out --format json").code(0);
+    assert_eq!((stdout(&again), stderr(&again).as_str()), (summary, ""));
+    assert_eq!(stdout(&suite.ev("report out --format markdown")), report);
+    // What was told after a broken line counts all the same, and the line is named.
+    let lines: Vec<&str> = journal.lines().collect();
+    suite.write(
+        "out/journal.jsonl",
+        &format!("{}\n\u{0}\u{0}\n{}\n", lines[0], lines[1..].join("\n")),
+    );
+    let told = stderr(&suite.ev("report out").code(0));
+    assert!(
+        told.contains("1 line of its journal cannot be read, the first is line 2"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_run_whose_files_are_gone_goes_on_from_its_journal() {
+    let suite = breaks("runs: 2\nstrategy: parallel");
+    suite.run("").0.code(3);
+    let journal = suite.read("out/journal.jsonl");
+    fs_err::remove_dir_all(suite.path().join("out")).unwrap();
+    fs_err::remove_file(suite.path().join("broken")).unwrap();
+    suite.write("out/journal.jsonl", &journal);
+    let (run, summary) = suite.run("--resume");
+    run.code(0);
+    assert_eq!(summary["totals"]["passed"], 2);
+    assert_eq!(suite.read_json("out/raw-results-a__one/one.json")["passed"], true);
+}
+
+#[test]
+fn the_budget_counts_what_was_spent_before() {
+    let script = "sleep 0.4\nexit 1";
+    let more = "retry: { tries: 1 }\nbudget: { sandbox-minutes: 0.01, allow-unknown: true }";
+    let suite = Suite::scripted(
+        "a/one a/two a/three",
+        "result: result.json",
+        &format!("{more}\nconcurrency: 1"),
+        script,
+    );
+    suite.run("").0.code(4);
+    let started = suite.read("out/journal.jsonl").matches("attempt_started").count();
+    let (run, summary) = suite.run("--resume");
+    run.code(4);
+    assert_eq!(summary["run"]["reason"], "budget");
+    let again = suite.read("out/journal.jsonl").matches("attempt_started").count();
+    assert!(again - started <= 1, "{started} and then {again}");
+}
