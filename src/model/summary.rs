@@ -271,6 +271,9 @@ pub struct Findings {
     pub gates: Vec<GateResult>,
     pub quarantined: Vec<Quarantined>,
     pub notices: Vec<String>,
+    /// What the baseline had of each pair, in plan order; empty without one.
+    #[serde(default)]
+    pub before: Vec<Option<Before>>,
 }
 
 impl Summary {
@@ -284,11 +287,15 @@ impl Summary {
             gates: self.gates.clone(),
             quarantined: self.quarantined.clone(),
             notices: self.notices.clone(),
+            before: match self.comparison {
+                Some(_) => self.pairs.iter().map(|pair| pair.before.clone()).collect(),
+                None => Vec::new(),
+            },
         }
     }
 
     /// The same with these findings in the place of its own.
-    pub fn with_findings(self, findings: Findings) -> Self {
+    pub fn with_findings(mut self, findings: Findings) -> Self {
         let Findings {
             conclusion,
             url,
@@ -297,7 +304,11 @@ impl Summary {
             gates,
             quarantined,
             notices,
+            before,
         } = findings;
+        for (pair, before) in self.pairs.iter_mut().zip(before) {
+            pair.before = before;
+        }
         Self {
             run: RunFacts {
                 conclusion,
