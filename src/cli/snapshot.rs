@@ -1,6 +1,7 @@
 //! `evalwave snapshot`: the snapshot that sandboxes of Vercel start from, with `attempt.setup` done.
 
 use anyhow::{Context as _, anyhow};
+use camino::Utf8PathBuf;
 use tokio::sync::mpsc;
 
 use super::arguments::{SelectionArguments, SnapshotAction, SnapshotArguments};
@@ -20,14 +21,29 @@ use crate::sandbox::vercel::{SnapshotState, VercelBackend};
 /// Pieces of output that may wait to be shown.
 const BACKLOG: usize = 16;
 
-/// Does it. What cannot be done because the service or `attempt.setup` fails is exit code 3.
+/// Does what the command line says.
 pub(super) fn snapshot(arguments: &SnapshotArguments, context: &Context) -> Result<ExitCode, Failure> {
-    let selection = SelectionArguments {
-        config: arguments.config.clone(),
-        ..SelectionArguments::default()
-    };
+    let selection = selection(arguments.config.clone());
     let driver = Driver::new()?;
     let suite = Suite::read(&selection, &[], &driver, context)?;
+    act(arguments.action, &suite, &driver, context)
+}
+
+/// A snapshot is every pair's.
+pub(super) fn selection(config: Option<Utf8PathBuf>) -> SelectionArguments {
+    SelectionArguments {
+        config,
+        ..SelectionArguments::default()
+    }
+}
+
+/// Does it. What cannot be done because the service or `attempt.setup` fails is exit code 3.
+pub(super) fn act(
+    action: SnapshotAction,
+    suite: &Suite,
+    driver: &Driver,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
     let config = &suite.config;
     let SandboxConfig::Vercel(of_vercel) = &config.sandbox else {
         return Err(anyhow!(
@@ -42,14 +58,15 @@ pub(super) fn snapshot(arguments: &SnapshotArguments, context: &Context) -> Resu
         experience: Experience::default(),
         is_pinned: true,
     };
-    let plan = suite.plan(&selection, &past)?;
+    let plan = suite.plan(&selection(None), &past)?;
     let means = Means::without_secrets(config, context);
     let workspace = job::workspace(config, &suite.root, &[])?;
     let now = context::now();
     let job = job::job(config, &means, workspace, plan, context::new_run_id(now), now)?;
     let backend = vercel::backend(of_vercel, &job, context)?;
     let setup = runner::setup(&job);
-    let done = match arguments.action {
+    driver.set_out();
+    let done = match action {
         SnapshotAction::Build => driver.wait(build(&backend, &setup, &job)),
         SnapshotAction::Check => driver.wait(check(&backend, &setup)),
         SnapshotAction::Delete => driver.wait(delete(&backend, &setup)),

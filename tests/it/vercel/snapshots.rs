@@ -1,7 +1,9 @@
 //! Warm boots: a snapshot is made, found, used, and done without where it fails.
 
 use super::Bench;
-use crate::support::vercel::{Fault, Route, Rule};
+use crate::action::{Workflow, pull_request};
+use crate::support::github::State;
+use crate::support::vercel::{Fault, PROJECT, Route, Rule, TEAM, TOKEN};
 use crate::support::{stderr, stdout};
 
 const SUITE: &str = "SANDBOX
@@ -150,4 +152,47 @@ fn a_setup_that_fails_makes_no_snapshot_and_is_not_in_the_way_of_the_next_build(
         stderr(&done)
     );
     assert_eq!(bench.sandboxes(), 0);
+}
+
+#[test]
+fn a_step_of_a_workflow_builds_the_snapshot() {
+    let Some(bench) = bench(Vec::new()) else { return };
+    let Bench { suite, vercel } = bench;
+    let workflow = Workflow::new(suite, State::default()).input("command", "snapshot");
+    let fork = pull_request(2, "stranger/evals");
+    let workflow = workflow.event("pull_request", "refs/pull/12/merge", fork);
+    let skipped = workflow.run();
+    assert_eq!(
+        (skipped.code, skipped.output("conclusion")),
+        (0, "skipped"),
+        "{}",
+        skipped.log
+    );
+    assert!(skipped.annotations("notice")[0].contains("needs `VERCEL_TOKEN`"));
+    assert_eq!(vercel.state().counts.of(Route::Snapshot), 0);
+
+    let workflow = workflow
+        .event("push", "refs/heads/main", serde_json::json!({}))
+        .set("VERCEL_TOKEN", TOKEN)
+        .set("VERCEL_TEAM_ID", TEAM)
+        .set("VERCEL_PROJECT_ID", PROJECT);
+    let step = workflow.run();
+    assert_eq!(
+        (step.code, step.output("conclusion")),
+        (0, "success"),
+        "{}",
+        step.log
+    );
+    assert!(step.log.contains("installed\nmade: snapshot"), "{}", step.log);
+    assert_eq!(vercel.state().counts.of(Route::Snapshot), 1);
+}
+
+#[test]
+fn a_step_that_builds_a_snapshot_of_other_sandboxes_says_what_it_is_for() {
+    let suite = crate::action::suite("agent/task", "", &crate::action::always(true));
+    let step = Workflow::new(suite, State::default())
+        .input("command", "snapshot")
+        .run();
+    let expected = "::error title=evalwave::snapshots are for `sandbox.kind: vercel`, found `local`";
+    assert_eq!((step.code, step.annotations("error")), (2, vec![expected]));
 }
