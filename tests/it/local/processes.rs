@@ -318,6 +318,10 @@ async fn a_boot_command_without_daemons_leaves_nothing_running() {
 #[tokio::test]
 async fn a_confined_command_writes_only_to_its_own_files() {
     let bench = Bench::new();
+    if bench.source.starts_with("/tmp") {
+        skipped("this build lies below /tmp, where every attempt may write");
+        return;
+    }
     bench.write("file", "text");
     let backend = bench.backend();
     let mut sandbox = start(&backend, "a").await;
