@@ -1,5 +1,7 @@
 //! Which earlier run becomes the baseline.
 
+mod history;
+
 use evalwave::github::baseline::{Candidates, Event, Found, Measured, Place, Search, ThisRun, Wanted, find};
 use serde_json::json;
 
@@ -76,54 +78,6 @@ async fn a_measured_merge_commit_is_compared_with_its_first_parent() {
         Some("https://github.com/octo/evals/actions/runs/3")
     );
     assert_eq!(found.results.pairs.len(), 1);
-}
-
-/// Run `id` measured `commit` on a day of its own, and its pair came to `verdict`.
-fn measured_on(state: &mut State, id: u64, commit: &str, verdict: &str) {
-    let mut summary = summary("all", Some(&sha(commit)));
-    summary["run"]["started_at"] = day(u32::try_from(id).unwrap()).into();
-    summary["pairs"][0]["verdict"] = verdict.into();
-    state.runs.push(Run::pushed(id, commit));
-    state.artifacts.push(artifact_of(id, "evalwave-all", &summary));
-}
-
-#[tokio::test]
-async fn the_runs_before_the_baseline_are_its_history_and_those_after_it_are_not() {
-    let mut state = State::with_history(&["a", "b", "c", "d", "e"]);
-    state.commit("merge", &["d", "head"]);
-    for (id, commit) in [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (5, "e")] {
-        measured_on(&mut state, id, commit, "pass");
-    }
-    let github = Github::start(state);
-    let wanted = wanted(merge_of("main"));
-    for (asked, expected) in [
-        (0, vec![]),
-        (2, vec!["run 3", "run 2"]),
-        (10, vec!["run 3", "run 2", "run 1"]),
-    ] {
-        let (search, earlier) = find(&client(&github), &wanted, asked).await;
-        let Search::Found(found) = search else {
-            panic!("{search:?}")
-        };
-        assert_eq!(found.run, 4);
-        let sources: Vec<&str> = earlier.results.iter().map(|set| set.source.as_str()).collect();
-        assert_eq!((sources, earlier.failed), (expected, None));
-    }
-}
-
-#[tokio::test]
-async fn a_history_that_cannot_be_read_leaves_the_baseline_and_says_so() {
-    let mut state = State::with_history(&["a", "b"]);
-    state.commit("merge", &["b", "head"]);
-    measured_on(&mut state, 1, "a", "pass");
-    measured_on(&mut state, 2, "b", "pass");
-    state.trouble("/actions/runs/1/artifacts", 9, || Fault::Status(403, vec![]));
-    let github = Github::start(state);
-    let (search, earlier) = find(&client(&github), &wanted(merge_of("main")), 10).await;
-    assert!(matches!(search, Search::Found(found) if found.run == 2));
-    assert!(earlier.results.is_empty());
-    let failed = earlier.failed.unwrap();
-    assert!(failed.contains("actions: read"), "{failed}");
 }
 
 #[tokio::test]
