@@ -4,6 +4,7 @@
 pub mod command;
 pub mod docker;
 pub mod local;
+mod path;
 #[cfg(unix)]
 pub mod supervisor;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
 
 use super::baseline::{Looked, Looking};
 use super::conversation::{Conversation, Silence, is_wanted};
@@ -24,6 +25,7 @@ use crate::cli::output::Output;
 use crate::cli::past::Past;
 use crate::cli::sources::Suite;
 use crate::cli::{Failure, REPORT_FILE, conclude};
+use crate::compare::Known;
 use crate::config::CommentMode;
 use crate::github::comment::{State, Target};
 use crate::github::event::Invocation;
@@ -98,18 +100,10 @@ impl Measurement<'_> {
     fn run(&self, driver: &Driver, step: &mut Step) -> Result<ExitCode, Failure> {
         let config = &self.suite.config;
         let started_at = context::now();
-        let mut known = conclude::known(
-            &config.history,
-            &config.flaky,
-            Some(config.policy),
-            started_at,
-            self.context,
-        )?;
         let token: Vec<&str> = self.inputs.token.as_deref().into_iter().collect();
         let means = Means::gather(config, &token, self.context)?;
         step.hide(means.secrets.iter().map(|(_, value)| value.as_str()));
-        let Some(prepared) = driver.wait(self.prepare()) else {
-            step.outputs(&[("conclusion", "cancelled".to_owned())]);
+        let Some((prepared, known)) = self.settle(started_at, driver, step)? else {
             return Ok(ExitCode::Cancelled);
         };
         let Prepared {
@@ -117,8 +111,7 @@ impl Measurement<'_> {
             client,
             looked,
             not_done,
-        } = prepared?;
-        known.history.extend(looked.history);
+        } = prepared;
         let named = self.inputs.names_baseline;
         let past = Past::of(self.suite, named, &looked.baseline, &known, self.context);
         let plan = self.suite.plan(self.selection, &past)?;
@@ -244,7 +237,26 @@ impl Measurement<'_> {
         }
     }
 
-    pub(super) async fn prepare(&self) -> Result<Prepared, Failure> {
+    /// What GitHub says before anything is done, and what is known besides the two sides; `None` where it is cancelled.
+    pub(super) fn settle(
+        &self,
+        now: Timestamp,
+        driver: &Driver,
+        step: &Step,
+    ) -> Result<Option<(Prepared, Known)>, Failure> {
+        let config = &self.suite.config;
+        let policy = Some(config.policy);
+        let mut known = conclude::known(&config.history, &config.flaky, policy, now, self.context)?;
+        let Some(prepared) = driver.wait(self.prepare()) else {
+            step.outputs(&[("conclusion", "cancelled".to_owned())]);
+            return Ok(None);
+        };
+        let mut prepared = prepared?;
+        known.history.append(&mut prepared.looked.history);
+        Ok(Some((prepared, known)))
+    }
+
+    async fn prepare(&self) -> Result<Prepared, Failure> {
         let mut not_done = Vec::new();
         let token = self.inputs.token.clone().map(Secret::new);
         let client = match Client::new(&self.invocation.api_url, token.as_ref()) {

@@ -9,7 +9,6 @@ use super::step::Step;
 use crate::cli::Failure;
 use crate::cli::arguments::SelectionArguments;
 use crate::cli::arms::Driver;
-use crate::cli::conclude;
 use crate::cli::context::{self, Context};
 use crate::cli::merge::{Merging, Parts};
 use crate::cli::sources::Suite;
@@ -58,15 +57,7 @@ impl Measurement<'_> {
     fn merge(&self, parts: &Parts, driver: &Driver, step: &mut Step) -> Result<ExitCode, Failure> {
         let config = &self.suite.config;
         let now = context::now();
-        let known = conclude::known(
-            &config.history,
-            &config.flaky,
-            Some(config.policy),
-            now,
-            self.context,
-        )?;
-        let Some(prepared) = driver.wait(self.prepare()) else {
-            step.outputs(&[("conclusion", "cancelled".to_owned())]);
+        let Some((prepared, known)) = self.settle(now, driver, step)? else {
             return Ok(ExitCode::Cancelled);
         };
         let Prepared {
@@ -74,7 +65,7 @@ impl Measurement<'_> {
             client,
             looked,
             not_done,
-        } = prepared?;
+        } = prepared;
         let talk = self.conversation(client, &subject);
         let directory = self.fresh_directory(&context::new_run_id(now));
         step.outputs(&[

@@ -17,6 +17,7 @@ use super::talk::{Input, Sink, Talked, mark};
 use crate::config::template::Values;
 use crate::glob::{is_pattern, path_glob};
 use crate::model::Boot;
+use crate::sandbox::path::inside;
 use crate::sandbox::{Command, Exit, Sandbox, SandboxError, SandboxSpec, Workspace};
 
 /// Bytes of a tar that are under way at once.
@@ -96,7 +97,7 @@ impl Sandbox for CommandSandbox {
     }
 
     async fn remove(&mut self, pattern: &str) -> Result<(), SandboxError> {
-        let path = inside(pattern)?;
+        let path = inside(Utf8Path::new(pattern))?;
         if path.as_str().is_empty() {
             return Ok(());
         }
@@ -175,7 +176,7 @@ impl Sandbox for CommandSandbox {
         from: &Utf8Path,
         into: &mut (dyn AsyncWrite + Send + Unpin),
     ) -> Result<Option<()>, SandboxError> {
-        let path = inside(from.as_str())?;
+        let path = inside(from)?;
         let by_command = self.engine.config.download.is_some();
         let mut sink = Sink::Writer(into);
         let talked = self
@@ -376,23 +377,4 @@ fn succeeded(talked: &Talked, what: &str) -> Result<(), SandboxError> {
             &talked.said,
         ))),
     }
-}
-
-/// A path of the workspace, without `.` in it.
-fn inside(path: &str) -> Result<Utf8PathBuf, SandboxError> {
-    use camino::Utf8Component;
-
-    let mut relative = Utf8PathBuf::new();
-    for part in Utf8Path::new(path).components() {
-        match part {
-            Utf8Component::Normal(part) => relative.push(part),
-            Utf8Component::CurDir => {}
-            Utf8Component::ParentDir | Utf8Component::RootDir | Utf8Component::Prefix(_) => {
-                return Err(SandboxError::new(format!(
-                    "cannot use `{path}`: it leads out of the workspace"
-                )));
-            }
-        }
-    }
-    Ok(relative)
 }

@@ -7,13 +7,14 @@ use bollard::query_parameters::{
     ContainerArchiveInfoOptionsBuilder, DownloadFromContainerOptionsBuilder, UploadToContainerOptionsBuilder,
 };
 use bollard::{Docker, body_try_stream};
-use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use camino::{Utf8Path, Utf8PathBuf};
 use futures::TryStreamExt as _;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio_util::io::{ReaderStream, StreamReader, SyncIoBridge};
 
 use super::connection::{failed, is_absent};
 use crate::glob::path_glob;
+use crate::sandbox::path::inside;
 use crate::sandbox::{SandboxError, Workspace};
 
 /// Bytes of a tar that are under way at once.
@@ -207,23 +208,6 @@ async fn stat(docker: &Docker, id: &str, path: &Utf8Path) -> Result<Option<PathS
             }
         }
     }
-}
-
-/// The path without `.`, if it stays below where it starts.
-pub(super) fn inside(path: &Utf8Path) -> Result<Utf8PathBuf, SandboxError> {
-    let mut relative = Utf8PathBuf::new();
-    for part in path.components() {
-        match part {
-            Utf8Component::Normal(part) => relative.push(part),
-            Utf8Component::CurDir => {}
-            Utf8Component::ParentDir | Utf8Component::RootDir | Utf8Component::Prefix(_) => {
-                return Err(SandboxError::new(format!(
-                    "cannot use `{path}`: it leads out of the workspace"
-                )));
-            }
-        }
-    }
-    Ok(relative)
 }
 
 /// Of a list as `find -print0` writes it, the paths that a glob matches.

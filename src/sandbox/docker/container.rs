@@ -18,6 +18,7 @@ use super::{Shared, archive, reaper};
 use crate::config::{CommandLine, DockerConfig};
 use crate::glob::is_pattern;
 use crate::model::{Boot, ErrorClass};
+use crate::sandbox::path::inside;
 use crate::sandbox::{Command, Exit, Sandbox, SandboxError, Workspace};
 
 /// How long the engine may take to tell of used-up memory after it has killed for it.
@@ -203,7 +204,7 @@ impl Sandbox for DockerSandbox {
     }
 
     async fn remove(&mut self, pattern: &str) -> Result<(), SandboxError> {
-        let path = archive::inside(Utf8Path::new(pattern))?;
+        let path = inside(Utf8Path::new(pattern))?;
         if is_pattern(path.as_str()) {
             self.ensure_started().await?;
             self.settle().await?;

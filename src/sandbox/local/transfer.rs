@@ -4,17 +4,18 @@
 use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 
-use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use camino::{Utf8Path, Utf8PathBuf};
 
 use super::directory::remove_tree;
 use crate::glob::{is_pattern, path_glob};
 use crate::sandbox::SandboxError;
+use crate::sandbox::path::inside;
 
 /// Deletes what `pattern` matches below `root`: files, symbolic links, and directories with all that is in them.
 /// A path that leads out of the workspace through a symbolic link matches nothing.
 pub(super) fn remove(root: &Utf8Path, pattern: &str) -> Result<(), SandboxError> {
     let failed = |error| SandboxError::io(format!("cannot delete `{pattern}` from the sandbox"), error);
-    let relative = inside(pattern)?;
+    let relative = inside(Utf8Path::new(pattern))?;
     let root = root.canonicalize_utf8().map_err(failed)?;
     remove_path(&root, &relative).map_err(failed)?;
     let fixed: Utf8PathBuf = relative
@@ -53,7 +54,7 @@ pub(super) fn remove(root: &Utf8Path, pattern: &str) -> Result<(), SandboxError>
 /// neither a file nor a directory.
 pub(super) fn pack(root: &Utf8Path, from: &Utf8Path, into: impl Write) -> Result<Option<()>, SandboxError> {
     let failed = |error| SandboxError::io(format!("cannot bring `{from}` out of the sandbox"), error);
-    let relative = inside(from.as_str())?;
+    let relative = inside(from)?;
     let root = root.canonicalize_utf8().map_err(failed)?;
     let top = match root.join(&relative).as_std_path().canonicalize() {
         Ok(top) => top,
@@ -71,23 +72,6 @@ pub(super) fn pack(root: &Utf8Path, from: &Utf8Path, into: impl Write) -> Result
     }
     write_tar(top, relative.file_name().unwrap_or_default(), into).map_err(failed)?;
     Ok(Some(()))
-}
-
-/// The path without `.`, if it stays below where it starts.
-fn inside(path: &str) -> Result<Utf8PathBuf, SandboxError> {
-    let mut relative = Utf8PathBuf::new();
-    for part in Utf8Path::new(path).components() {
-        match part {
-            Utf8Component::Normal(part) => relative.push(part),
-            Utf8Component::CurDir => {}
-            Utf8Component::ParentDir | Utf8Component::RootDir | Utf8Component::Prefix(_) => {
-                return Err(SandboxError::new(format!(
-                    "cannot use `{path}`: it leads out of the workspace"
-                )));
-            }
-        }
-    }
-    Ok(relative)
 }
 
 /// The directory that `relative` means, if there is one and it is in the workspace.
