@@ -21,14 +21,13 @@ pub(super) fn output(line: &CommandLine, root: &Utf8Path, leash: &Leash) -> Resu
         command: shown.clone(),
         source,
     };
-    let mut child = command(line)
+    let mut command = command(line);
+    command
         .current_dir(root)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    leash.hold(&mut child);
+        .stderr(Stdio::piped());
+    let mut child = leash.hold(|| command.spawn()).map_err(failed)?;
 
     // Both streams are read at once, or a command that fills the one would wait for ever.
     let stderr = child.stderr.take();
