@@ -247,6 +247,7 @@ impl Driver {
         })
     }
 }
+
 #[cfg(test)]
 mod tests {
     use super::share;

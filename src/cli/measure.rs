@@ -1,5 +1,7 @@
 //! The base revision, checked out beside this one to be run at the same time.
 
+use std::collections::HashSet;
+
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::Failure;
@@ -9,7 +11,7 @@ use super::output::Output;
 use super::sources::Suite;
 use crate::catalog::{self, Checkout};
 use crate::model::layout::BASELINE_DIR;
-use crate::model::{ResultSet, RunPlan, Summary};
+use crate::model::{PairId, ResultSet, RunPlan, Summary};
 
 /// The base revision.
 pub(super) struct Base {
@@ -46,9 +48,9 @@ impl Base {
             return Ok(None);
         }
         let pairs = suite.pairs_of(self.root())?;
+        let has: HashSet<&PairId> = pairs.iter().map(|pair| &pair.id).collect();
         let mut plan = plan.clone();
-        plan.pairs
-            .retain(|planned| pairs.iter().any(|pair| pair.id == planned.id));
+        plan.pairs.retain(|planned| has.contains(&planned.id));
         Ok((!plan.pairs.is_empty()).then_some(plan))
     }
 
