@@ -27,7 +27,9 @@ mod run;
 mod schema;
 mod screen;
 mod signals;
+mod snapshot;
 mod sources;
+mod vercel;
 
 use std::io::Write as _;
 
@@ -110,6 +112,7 @@ fn dispatch(arguments: Arguments, context: &Context) -> Result<ExitCode, Failure
             arguments.config.as_deref(),
             context,
         ),
+        Subcommand::Snapshot(arguments) => snapshot::snapshot(&arguments, context),
         Subcommand::Init(arguments) => init::init(&arguments, context),
         Subcommand::Schema(arguments) => schema::schema(&arguments),
         Subcommand::Completions(arguments) => manual::completions(&arguments),

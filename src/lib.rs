@@ -19,6 +19,7 @@
 //! ```
 
 pub mod glob;
+pub mod http;
 pub mod model;
 pub mod zip;
 

@@ -26,7 +26,7 @@ use crate::config::{AttemptConfig, Config, Format, PriceConfig, RetryConfig};
 use crate::model::event::JOURNAL_SCHEMA;
 use crate::model::{AttemptDetails, AttemptId, AttemptRecord, Event, Run, RunPlan};
 use crate::redact::Redactor;
-use crate::sandbox::{Backend, Workspace};
+use crate::sandbox::{Backend, Setup, Workspace};
 use driver::Driver;
 
 /// An event or a directory could not be kept; the text says why.
@@ -127,6 +127,11 @@ impl Job {
             },
         }
     }
+}
+
+/// What the sandboxes of a job have in common, for an engine that makes something ready for them.
+pub fn setup(job: &Job) -> Setup {
+    prepare::setup(job)
 }
 
 /// The parts of the configuration that say what an ending means.

@@ -3,10 +3,12 @@
 
 pub mod command;
 pub mod docker;
+mod limit;
 pub mod local;
 mod path;
 #[cfg(unix)]
 pub mod supervisor;
+pub mod vercel;
 
 use std::io;
 use std::time::Duration;
@@ -160,12 +162,37 @@ pub trait Backend: Send + Sync {
         Ok(Warm::Cold(None))
     }
 
+    /// Waits until one more sandbox may be started, where the engine is particular about how many and how fast. What it
+    /// gives stands for that turn until `start` has returned. No time limit runs meanwhile.
+    async fn admit(&self, _spec: &SandboxSpec) -> Admitted {
+        Admitted::default()
+    }
+
     /// Starts an empty sandbox. Its name is in the ledger already; an engine that calls it something else says so there
     /// right after it was created. When it fails, or is dropped, the sandbox may be there all the same: [`Reaper`].
     async fn start(&self, spec: &SandboxSpec, ledger: &dyn Ledger) -> Result<Box<dyn Sandbox>, SandboxError>;
 
     /// What deletes the sandboxes that could not be stopped.
     fn reaper(&self) -> &dyn Reaper;
+}
+
+/// The turn of a sandbox that is about to be started. Dropped, whatever is left of it is given back.
+#[derive(Default)]
+pub struct Admitted(Option<Box<dyn FnOnce() + Send>>);
+
+impl Admitted {
+    /// Does this when the turn is over.
+    pub fn until_dropped(give_back: impl FnOnce() + Send + 'static) -> Self {
+        Self(Some(Box::new(give_back)))
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        if let Some(give_back) = self.0.take() {
+            give_back();
+        }
+    }
 }
 
 /// Keeps account of sandboxes, so that they are found after any crash.
@@ -203,6 +230,11 @@ pub trait Sandbox: Send {
 
     /// What confines the attempt, in words, for its record.
     fn confinement(&self) -> Vec<String>;
+
+    /// What else a reader of the attempt should know: what it was started from, and why not from something else.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Brings the workspace in.
     async fn upload(&mut self, workspace: &Workspace) -> Result<(), SandboxError>;

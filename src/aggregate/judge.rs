@@ -163,7 +163,7 @@ pub fn judge(course: &Course<'_>, rules: &Rules) -> Judgement {
             reason: Some(*reason),
             ..Judgement::graded(Outcome::Cancelled)
         },
-        Course::Failed(failure) => Judgement::errored(failure.error(), true),
+        Course::Failed(failure) => Judgement::errored(failure.error(), failure.class != ErrorClass::Refused),
         Course::Ran(ran) => {
             let judgement = match ran.result {
                 Found::Reading(reading) => judge_reading(ran, reading, rules),

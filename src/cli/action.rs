@@ -13,6 +13,7 @@ mod merge;
 mod narrator;
 mod publish;
 mod rerun;
+mod snapshot;
 mod step;
 mod subject;
 
@@ -55,7 +56,7 @@ fn act(step: &mut Step, context: &Context) -> Result<ExitCode, Failure> {
                 directory.context("`command: comment` needs the run directory\nname it with `output-dir`")?;
             publish::publish(directory, &inputs, &invocation, step, context)
         }
-        Command::ToCome(name) => Err(anyhow!("`command: {name}` is not built in yet").into()),
+        Command::Snapshot => snapshot::build(&inputs, &invocation, step, context),
     }
 }
 

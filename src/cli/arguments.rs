@@ -38,6 +38,8 @@ pub(super) enum Subcommand {
     Comment(DirectoryArguments),
     /// Finish what a run that died has left behind: its sandboxes, its comment
     Cleanup(CleanupArguments),
+    /// Make, look at or delete the snapshot that sandboxes of Vercel start from, with `attempt.setup` done
+    Snapshot(SnapshotArguments),
     /// Look at the repository, write a first evalwave.yml and workflow, and show the plan
     Init(InitArguments),
     /// Print the JSON Schema of a document
@@ -327,6 +329,27 @@ pub(super) struct InitArguments {
     /// Run only on pull requests with this label
     #[arg(long, value_name = "LABEL")]
     pub(super) label: Option<String>,
+}
+
+/// What is done with a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum SnapshotAction {
+    /// Make it, unless it is there; print its id.
+    Build,
+    /// Print what a run would start from now; exit code 3 if from nothing.
+    Check,
+    /// Delete it.
+    Delete,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SnapshotArguments {
+    /// What to do
+    #[arg(value_enum)]
+    pub(super) action: SnapshotAction,
+    /// The configuration [default: evalwave.yml, then .github/evalwave.yml]
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) config: Option<Utf8PathBuf>,
 }
 
 /// A document with a schema.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::IsTerminal as _;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -10,6 +11,7 @@ use jiff::Timestamp;
 
 use crate::config::settings;
 use crate::report;
+use crate::sandbox::vercel;
 
 /// The process's surroundings.
 #[derive(Clone, Debug)]
@@ -26,10 +28,19 @@ pub(super) struct Context {
     pub(super) program: Utf8PathBuf,
     /// Whether colours are wanted on standard output.
     pub(super) color: bool,
+    /// What the engines of this process share.
+    pub(super) shared: Shared,
     /// Whether standard output is a terminal.
     stdout_is_terminal: bool,
     /// Whether standard error is a terminal.
     stderr_is_terminal: bool,
+}
+
+/// What is one for a whole process, however many runs it makes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shared {
+    /// The account at Vercel.
+    pub(super) vercel: Arc<OnceLock<Arc<vercel::Account>>>,
 }
 
 impl Context {
@@ -58,6 +69,7 @@ impl Context {
             stderr_is_terminal: std::io::stderr().is_terminal(),
             environment,
             inputs: Vec::new(),
+            shared: Shared::default(),
             current_dir,
             temp_dir,
             program,

@@ -6,22 +6,53 @@ use anyhow::anyhow;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::context::Context;
-use super::{Failure, sources, tell};
+use super::{Failure, sources, tell, vercel};
 use crate::config::{AttemptConfig, SandboxConfig};
 use crate::model::Whereabouts;
 use crate::runner::Job;
 use crate::sandbox::command::{self, CommandBackend, CommandOptions, CommandReaper};
 use crate::sandbox::docker::{self, DockerBackend, DockerEngine, DockerReaper};
 use crate::sandbox::local::{self, LocalBackend, LocalOptions, LocalReaper};
-use crate::sandbox::{Backend, Capacity, Reaper};
+use crate::sandbox::{self, Backend, Capacity, Reaper};
 
 /// What the engine can take at once, as far as that is known before it is spoken to.
 pub(super) fn capacity(config: &SandboxConfig, context: &Context) -> Option<Capacity> {
     match config {
         SandboxConfig::Local(local) => Some(local::capacity_here(local)),
+        SandboxConfig::Vercel(config) => Some(sandbox::vercel::capacity(config)),
         SandboxConfig::Docker(config) => Some(docker::capacity(config, &docker_engine(context))),
         SandboxConfig::Command(_) => Some(command::capacity()),
-        SandboxConfig::Vercel(_) => None,
+    }
+}
+
+/// The variables that the engine needs of this process's environment and that are not there.
+pub(super) fn missing(config: &SandboxConfig, context: &Context) -> Vec<String> {
+    match config {
+        SandboxConfig::Vercel(config) => vercel::missing(config, context),
+        SandboxConfig::Local(_) | SandboxConfig::Docker(_) | SandboxConfig::Command(_) => Vec::new(),
+    }
+}
+
+/// Says which are not there, before anything is planned.
+pub(super) fn check(config: &SandboxConfig, context: &Context) -> Result<(), Failure> {
+    let missing = missing(config, context);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let missing: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
+    Err(anyhow!(
+        "missing in the environment: {} (`sandbox.kind: {}`)\nset it; nothing is planned without it",
+        missing.join(", "),
+        config.kind()
+    )
+    .into())
+}
+
+/// What the engine uses that must not be seen in anything that is kept.
+pub(super) fn hidden(config: &SandboxConfig, context: &Context) -> Vec<String> {
+    match config {
+        SandboxConfig::Vercel(config) => vercel::hidden(config, context),
+        SandboxConfig::Local(_) | SandboxConfig::Docker(_) | SandboxConfig::Command(_) => Vec::new(),
     }
 }
 
@@ -60,9 +91,7 @@ pub(super) fn backend(
             let options = command_options(&job.attempt, root, context);
             Ok(Arc::new(CommandBackend::new(command, options, &job.run_id)))
         }
-        SandboxConfig::Vercel(_) => {
-            Err(anyhow!("`sandbox.kind: {}` is not built in yet", config.kind()).into())
-        }
+        SandboxConfig::Vercel(config) => Ok(Arc::new(vercel::backend(config, job, context)?)),
     }
 }
 
@@ -80,6 +109,7 @@ pub(super) fn reaper(
             host: Some(host.clone()),
             ..docker_engine(context)
         }))),
+        Whereabouts::Vercel { .. } => Ok(Box::new(vercel::reaper(whereabouts, context)?)),
         Whereabouts::Command => {
             let (config, root, name) = sources::configuration(config, context)?;
             let SandboxConfig::Command(command) = &config.sandbox else {

@@ -5,7 +5,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 
 use super::context::Context;
-use super::{Failure, tell};
+use super::{Failure, engine, tell};
 use crate::catalog;
 use crate::config::{Config, SecretConfig};
 use crate::model::RunPlan;
@@ -22,23 +22,44 @@ pub(super) struct Means {
 }
 
 impl Means {
+    /// What `attempt.setup` is given: no secrets.
+    pub(super) fn without_secrets(config: &Config, context: &Context) -> Self {
+        let hidden = engine::hidden(&config.sandbox, context);
+        Self {
+            env: env(config, context),
+            secrets: Vec::new(),
+            redactor: Redactor::new(hidden.iter().map(String::as_str)),
+        }
+    }
+
     /// Gathers it; a missing secret is said before anything is spent. `hidden` is taken out of whatever is kept, besides
     /// the secrets.
     pub(super) fn gather(config: &Config, hidden: &[&str], context: &Context) -> Result<Self, Failure> {
         let secrets = secrets(config, context)?;
-        let env = config.attempt.env_from.iter();
-        let env = env.filter_map(|name| Some((name.clone(), context.environment.get(name)?.clone())));
         Ok(Self {
-            env: env.collect(),
+            env: env(config, context),
             redactor: Redactor::new(
                 secrets
                     .iter()
                     .map(|(_, value)| value.as_str())
+                    .chain(
+                        engine::hidden(&config.sandbox, context)
+                            .iter()
+                            .map(String::as_str),
+                    )
                     .chain(hidden.iter().copied()),
             ),
             secrets,
         })
     }
+}
+
+/// The variables that are taken as they are.
+fn env(config: &Config, context: &Context) -> Vec<(String, String)> {
+    let names = config.attempt.env_from.iter();
+    names
+        .filter_map(|name| Some((name.clone(), context.environment.get(name)?.clone())))
+        .collect()
 }
 
 /// What every sandbox of a revision receives.

@@ -6,7 +6,7 @@ use super::baseline::Baseline;
 use super::context::{self, Context};
 use super::past::Past;
 use super::sources::Suite;
-use super::{Failure, conclude, json, print};
+use super::{Failure, conclude, engine, json, print};
 use crate::config::settings;
 use crate::model::ExitCode;
 use crate::{plan as planning, report};
@@ -18,6 +18,7 @@ pub(super) fn plan(arguments: &PlanArguments, context: &Context) -> Result<ExitC
     let driver = Driver::new()?;
     let suite = Suite::read(&arguments.selection, &more, &driver, context)?;
     let config = &suite.config;
+    engine::check(&config.sandbox, context)?;
     let policy = Some(config.policy);
     let known = conclude::known(&config.history, &config.flaky, policy, context::now(), context)?;
     let named = given(arguments.baseline.as_deref()).is_some();

@@ -12,7 +12,7 @@ use super::output::Output;
 use super::past::Past;
 use super::progress::Progress;
 use super::sources::Suite;
-use super::{Failure, cleanup, conclude, json, print, tell};
+use super::{Failure, cleanup, conclude, engine, json, print, tell};
 use crate::config::settings;
 use crate::model::{ExitCode, with_causes};
 use crate::report;
@@ -40,6 +40,7 @@ fn run_on(driver: &Driver, arguments: &RunArguments, context: &Context) -> Resul
             .map(|source| (settings::HISTORY, Some(source.as_str()))),
     );
     let suite = Suite::read(&arguments.selection, &more, driver, context)?;
+    engine::check(&suite.config.sandbox, context)?;
     let started_at = context::now();
     let config = &suite.config;
     let known = conclude::known(

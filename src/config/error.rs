@@ -25,14 +25,6 @@ pub enum ConfigError {
         /// What to do, where that is known.
         help: Option<String>,
     },
-    /// Something in it is right, but evalwave cannot do it yet.
-    #[error("{what} is not built in yet{}", in_brackets(.place))]
-    NotBuiltIn {
-        /// The key and its value, as they are written there.
-        what: String,
-        /// Where, if it is in a file.
-        place: Option<Place>,
-    },
 }
 
 /// Where a setting comes from.
@@ -72,17 +64,6 @@ impl fmt::Display for Place {
 
 fn second_line(help: &Option<String>) -> String {
     help.as_ref().map_or_else(String::new, |help| format!("\n{help}"))
-}
-
-fn in_brackets(place: &Option<Place>) -> String {
-    match place {
-        Some(Place::File {
-            name,
-            position: Some(Position { line, .. }),
-        }) => format!(" ({name}:{line})"),
-        Some(place) => format!(" ({place})"),
-        None => String::new(),
-    }
 }
 
 /// A configuration file: its text, and the name that messages call it by.

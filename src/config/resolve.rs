@@ -6,7 +6,6 @@ mod attempt;
 mod sandbox;
 mod spending;
 mod suite;
-mod unbuilt;
 
 use super::check::{check_gates, check_history, check_sources};
 use super::error::{ConfigError, Origin};
@@ -29,7 +28,8 @@ pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<C
     let max_concurrency =
         pick(given, &settings::MAX_CONCURRENCY, file.max_concurrency)?.map(|most| most.0 as usize);
     let policy = policy(&file, given)?.unwrap_or_default();
-    let sandbox = sandbox::settle(sandbox, given.find(&settings::SANDBOX))?;
+    let mut sandbox = sandbox::settle(sandbox, given.find(&settings::SANDBOX))?;
+    sandbox::settle_vercel(&mut sandbox, given)?;
     let confirm = pick(given, &settings::CONFIRM, file.confirm)?.map_or(0, |confirm: Confirm| confirm.0);
     let history = history(Some(&file), given)?;
     let baseline = baseline(Some(&file), given)?;
@@ -49,7 +49,6 @@ pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<C
         });
     }
 
-    unbuilt::refuse(given)?;
     Ok(Config {
         suite,
         attempt,

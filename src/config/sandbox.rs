@@ -153,6 +153,8 @@ pub struct VercelConfig {
     pub base: VercelBase,
     /// Where a sandbox's files come from.
     pub source: VercelFiles,
+    /// The revision of the repository that is measured; `None` is what is checked out.
+    pub revision: Option<String>,
     /// Whether submodules are fetched.
     pub submodules: bool,
     /// The sandbox's own time limit; `None` is what an attempt may take.

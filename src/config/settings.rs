@@ -259,14 +259,6 @@ impl<'a> Found<'a> {
             help,
         }
     }
-
-    /// It cannot be acted on yet.
-    pub(super) fn not_built_in(self) -> ConfigError {
-        ConfigError::NotBuiltIn {
-            what: self.to_string(),
-            place: None,
-        }
-    }
 }
 
 /// As the user gave it: `--strategy adaptive`, `EVAL_RUNS=2`.

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use jiff::fmt::rfc2822::DateTimeParser;
-use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 use super::error::{Again, Problem};
+use crate::http::{between, date, retry_after};
 
 /// Whoever says to wait longer is not waited for.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(30);
@@ -66,15 +66,6 @@ impl Refusal<'_> {
     }
 }
 
-/// How long `Retry-After`, in either of its forms, says to wait. Times are taken against the server's own clock.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    match text.parse() {
-        Ok(seconds) => Some(Duration::from_secs(seconds)),
-        Err(_) => Some(between(date(headers)?, http_date(text)?)),
-    }
-}
-
 /// How long until the limit is lifted, where it is used up.
 fn until_reset(headers: &HeaderMap) -> Option<Duration> {
     let reset = i64::try_from(number(headers, "x-ratelimit-reset")?).ok()?;
@@ -83,18 +74,6 @@ fn until_reset(headers: &HeaderMap) -> Option<Duration> {
 
 fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
     headers.get(name)?.to_str().ok()?.trim().parse().ok()
-}
-
-fn date(headers: &HeaderMap) -> Option<Timestamp> {
-    http_date(headers.get(DATE)?.to_str().ok()?)
-}
-
-fn http_date(text: &str) -> Option<Timestamp> {
-    DateTimeParser::new().parse_timestamp(text).ok()
-}
-
-fn between(from: Timestamp, to: Timestamp) -> Duration {
-    Duration::try_from(to.duration_since(from)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -116,6 +116,9 @@ pub enum Boot {
 pub enum ErrorClass {
     /// No sandbox could be had.
     Provision,
+    /// The engine refuses for good: it knows the credentials not, or does not allow what is asked for. Another try
+    /// would be refused too.
+    Refused,
     /// The workspace could not be brought in.
     Upload,
     /// `attempt.setup` failed or ran past its limit.

@@ -12,6 +12,15 @@ pub enum Whereabouts {
         /// The directory of temporary files.
         temporary: Utf8PathBuf,
     },
+    /// At Vercel.
+    Vercel {
+        /// The address of the API.
+        base_url: String,
+        /// The team that owns the project.
+        team_id: String,
+        /// The project.
+        project_id: String,
+    },
     /// Where the commands of the configuration say: they are not repeated here.
     Command,
     /// In containers.

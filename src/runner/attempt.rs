@@ -170,8 +170,9 @@ impl TryContext {
     async fn provision(&self, life: &mut Life) -> Result<(), Failure> {
         // Nobody ever closes the semaphore; and a try holds no sandbox while it waits for its turn to start one.
         let _starting = self.starting.acquire().await;
-        life.started = Instant::now();
         let spec = self.spec();
+        let _admitted = self.backend.admit(&spec).await;
+        life.started = Instant::now();
         let named = self.account.name(&spec.name, Some(&self.id)).await;
         named.map_err(store_failed)?;
         let limit = self.job.attempt.phases.provision;
@@ -184,6 +185,7 @@ impl TryContext {
         .await?;
         life.phases.set(Phase::Provision, seconds(begun.elapsed()));
         life.boot = Some(sandbox.boot());
+        life.notes.extend(sandbox.notes());
         let sandbox = life.sandbox.insert(sandbox);
         let begun = Instant::now();
         within(limit, Phase::Upload, sandbox.upload(&self.job.workspace)).await?;

@@ -54,7 +54,7 @@ async fn tell(line: &str, job: &Job, recorder: &Arc<dyn Recorder>) {
 }
 
 /// What all sandboxes of the run have in common.
-fn setup(job: &Job) -> Setup {
+pub(super) fn setup(job: &Job) -> Setup {
     let command = job.attempt.setup.as_ref().and_then(|template| {
         // A placeholder would make it another command for each attempt.
         let values = Values::default();

@@ -148,6 +148,14 @@ pub(super) fn capacity_for(memory_per_attempt: u64) -> Capacity {
     measure(memory_per_attempt).0
 }
 
+/// Most open files of this process, after its limit was raised as far as it goes; `None` where that is unknown.
+pub(super) fn most_open_files() -> Option<u64> {
+    #[cfg(unix)]
+    return capacity::raise_open_files().1;
+    #[cfg(not(unix))]
+    None
+}
+
 /// The capacity, and the soft limit on open files that commands get.
 fn measure(memory_per_attempt: u64) -> (Capacity, Option<u64>) {
     #[cfg(unix)]

@@ -166,4 +166,4 @@ macro_rules! contract {
     };
 }
 
-contract!(local docker scripted by_files docker_cli slurm);
+contract!(local docker scripted by_files docker_cli slurm vercel);

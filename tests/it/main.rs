@@ -18,6 +18,8 @@ mod docker;
 mod docs;
 #[cfg(target_os = "linux")]
 mod engines;
+#[cfg(target_os = "linux")]
+mod fake_vercel;
 mod formats;
 mod github;
 mod hostile;
@@ -38,3 +40,5 @@ mod support;
 mod terminal;
 mod traces;
 mod usage;
+#[cfg(target_os = "linux")]
+mod vercel;

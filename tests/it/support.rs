@@ -2,9 +2,13 @@
 
 #[cfg(target_os = "linux")]
 pub(crate) mod docker;
+#[cfg(target_os = "linux")]
+pub(crate) mod engine_of_vercel;
 pub(crate) mod github;
 #[cfg(target_os = "linux")]
 pub(crate) mod sandbox;
+#[cfg(target_os = "linux")]
+pub(crate) mod vercel;
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;

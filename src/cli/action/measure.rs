@@ -24,7 +24,7 @@ use crate::cli::job::{self, Means};
 use crate::cli::output::Output;
 use crate::cli::past::Past;
 use crate::cli::sources::Suite;
-use crate::cli::{Failure, REPORT_FILE, conclude};
+use crate::cli::{Failure, REPORT_FILE, conclude, engine};
 use crate::compare::Known;
 use crate::config::CommentMode;
 use crate::github::comment::{State, Target};
@@ -46,13 +46,16 @@ pub(super) fn measure(
     let driver = Driver::new()?;
     let suite = Suite::read(&selection, &[], &driver, context)?;
     driver.set_out();
-    let missing = job::missing_secrets(&suite.config, context);
+    let mut missing = job::missing_secrets(&suite.config, context);
+    let needed = engine::missing(&suite.config.sandbox, context);
+    missing.extend(needed.iter().map(|name| format!("`{name}`")));
     if let Some(why) = subject::withheld(invocation, &missing) {
         step.annotate(Loudness::Notice, "evals skipped", &why);
         step.outputs(&[("conclusion", "skipped".to_owned())]);
         step.summarize(|_| format!("### Evals: skipped\n{why}\n"));
         return Ok(ExitCode::Success);
     }
+    engine::check(&suite.config.sandbox, context)?;
     let measurement = Measurement {
         selection: &selection,
         inputs,

@@ -4,8 +4,8 @@ use super::super::file::sandbox::{
     CommandEngine, Docker, DockerBuild, Home, Kind, Landlock, Local, Network, NetworkPolicy, Sandbox, Vercel,
     VercelLimits as WrittenLimits, VercelSource, Workspace,
 };
-use super::super::settings::Found;
-use super::super::value::Whole;
+use super::super::settings::{self, Found, Given};
+use super::super::value::{FromText, Refusal, Text, Whole};
 use super::super::{
     CommandConfig, ConfigError, DockerConfig, DockerImage, DockerMount, HomeMode, LandlockMode, LocalConfig,
     NetworkMode, SandboxConfig, VercelBase, VercelConfig, VercelFiles, VercelLimits, VercelPolicy,
@@ -37,6 +37,45 @@ pub(super) fn settle(
                 name = kind.name()
             ))),
         },
+    }
+}
+
+/// What is given outside the file for sandboxes of Vercel alone.
+pub(super) fn settle_vercel(sandbox: &mut SandboxConfig, given: &Given) -> Result<(), ConfigError> {
+    let kind = sandbox.kind();
+    let only = |found: Found<'_>, key: &str, here: &str| {
+        Err(found.wrong(&format!(
+            "it means something for `{key}` alone, found `{here}`\nleave it out, or change that"
+        )))
+    };
+    for setting in [&settings::SNAPSHOT_ID, &settings::REVISION] {
+        let Some(found) = given.find(setting) else {
+            continue;
+        };
+        let SandboxConfig::Vercel(vercel) = sandbox else {
+            return only(found, "sandbox.kind: vercel", kind);
+        };
+        if setting == &settings::SNAPSHOT_ID {
+            vercel.snapshot_id = Some(found.read::<Text>()?.0);
+        } else if vercel.source == VercelFiles::Repository {
+            vercel.revision = Some(found.read::<Revision>()?.0);
+        } else {
+            return only(found, "sandbox.source: repository", "upload");
+        }
+    }
+    Ok(())
+}
+
+/// A commit, branch or tag.
+struct Revision(String);
+
+impl FromText for Revision {
+    const EXPECTED: &'static str = "a commit, branch or tag";
+
+    fn from_text(text: &str) -> Result<Self, Refusal> {
+        let is_plain = !text.starts_with('-')
+            && !text.contains(|char: char| char.is_control() || " ~^:?*[\\".contains(char));
+        is_plain.then(|| Self(text.to_owned())).ok_or(Refusal::Unlike)
     }
 }
 
@@ -137,6 +176,7 @@ fn vercel(written: Vercel) -> VercelConfig {
             Some(VercelSource::Repository) | None => VercelFiles::Repository,
             Some(VercelSource::Upload) => VercelFiles::Upload,
         },
+        revision: None,
         submodules: written.submodules.unwrap_or_default(),
         timeout: written.timeout.map(|span| span.0),
         snapshot_id: written.snapshot_id.map(|id| id.0),

@@ -141,15 +141,15 @@ fn a_wrong_value_names_the_flag_input_or_variable() {
 }
 
 #[test]
-fn what_is_not_built_in_is_told_as_it_was_given() {
+fn what_is_for_sandboxes_of_vercel_alone_is_refused_elsewhere() {
     let cases = [
         (
             given(&[], &[], &[("EVAL_SNAPSHOT_ID", "snap_1")]),
-            "`EVAL_SNAPSHOT_ID=snap_1` is not built in yet",
+            "`EVAL_SNAPSHOT_ID`: it means something for `sandbox.kind: vercel` alone, found `local`\nleave it out, or change that",
         ),
         (
             given(&[], &[("revision", "abc")], &[]),
-            "input `revision: abc` is not built in yet",
+            "input `revision`: it means something for `sandbox.kind: vercel` alone, found `local`\nleave it out, or change that",
         ),
     ];
     for (given, expected) in cases {

@@ -364,18 +364,6 @@ fn an_installed_evalwave_is_found_by_the_steps_that_follow() {
 }
 
 #[test]
-fn what_is_not_built_in_yet_says_so() {
-    let command = "snapshot";
-    let workflow = Workflow::new(suite("agent/task", "", &always(true)), State::default());
-    let step = workflow.input("command", command).run();
-    let expected = format!("::error title=evalwave::`command: {command}` is not built in yet");
-    assert_eq!(
-        (step.code, step.annotations("error")),
-        (2, vec![expected.as_str()])
-    );
-}
-
-#[test]
 fn outside_a_workflow_the_action_says_where_it_belongs() {
     let suite = suite("agent/task", "", &always(true));
     let run = suite.ev("action").code(2);

@@ -6,11 +6,14 @@ use evalwave::config::{HomeMode, LandlockMode, LocalConfig, NetworkMode, Workspa
 use evalwave::sandbox::Backend;
 use evalwave::sandbox::docker::{DockerBackend, DockerEngine};
 use evalwave::sandbox::local::{LocalBackend, LocalOptions};
+use evalwave::sandbox::vercel::VercelBackend;
 use tempfile::TempDir;
 
 pub(super) use super::command::{by_files, docker_cli, scripted, slurm};
-use super::{Engine, argument_lists};
+use super::{Engine, argument_lists, marked_here};
 use crate::support::docker::{containers, docker_config, docker_host, marked, unique};
+use crate::support::engine_of_vercel::{backend, bwrap, config};
+use crate::support::vercel::{Faults, Limits, Machines, State, Vercel};
 
 /// A directory of a test's own. In the build directory rather than in /tmp, which a confined command may write to.
 pub(super) fn directory() -> (TempDir, Utf8PathBuf) {
@@ -79,6 +82,64 @@ impl Engine for Local {
             .into_iter()
             .map(|path| path.into_string() + "\n");
         argument_lists() + &names.collect::<String>()
+    }
+}
+
+/// Machines of the fake Vercel that run commands for real.
+struct FakeVercel {
+    backend: VercelBackend,
+    source: Utf8PathBuf,
+    vercel: Vercel,
+    _directory: TempDir,
+}
+
+pub(super) async fn vercel() -> Option<Box<dyn Engine>> {
+    let machines = Machines::real(bwrap()?).unwrap();
+    let vercel = Vercel::start(0, State::new(Limits::none(), Faults::default()), machines).unwrap();
+    let (directory, path) = directory();
+    Some(Box::new(FakeVercel {
+        backend: backend(&config(&vercel.base_url())),
+        source: path.join("source"),
+        vercel,
+        _directory: directory,
+    }))
+}
+
+#[async_trait]
+impl Engine for FakeVercel {
+    fn backend(&self) -> &dyn Backend {
+        &self.backend
+    }
+
+    fn source(&self) -> &Utf8Path {
+        &self.source
+    }
+
+    async fn left(&self) -> Vec<String> {
+        self.vercel.state().sandboxes.keys().cloned().collect()
+    }
+
+    /// A machine that is deleted is killed by the kernel process by process, which this waits for.
+    async fn marked(&self, mark: &str) -> usize {
+        let mut same = 0;
+        let mut found = marked_here(mark);
+        while found > 0 && same < 5 {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            let now = marked_here(mark);
+            same = if now == found { same + 1 } else { 0 };
+            found = now;
+        }
+        found
+    }
+
+    async fn shown(&self) -> String {
+        let state = self.vercel.state();
+        let sandboxes = state.sandboxes.values();
+        let labels =
+            sandboxes.map(|sandbox| format!("{} {:?} {:?}\n", sandbox.name, sandbox.tags, sandbox.env));
+        let commands = state.commands.values();
+        let lines = commands.map(|command| format!("{} {:?}\n", command.name, command.args));
+        argument_lists() + &labels.chain(lines).collect::<String>()
     }
 }
 

@@ -1,0 +1,313 @@
+//! Sandboxes of Vercel: machines of their own, far away. Everything goes over the API; a machine that is lost is lost,
+//! and never resumed in silence.
+
+mod api;
+mod archive;
+mod checkout;
+mod client;
+mod create;
+mod error;
+mod machine;
+mod reaper;
+mod script;
+mod session;
+mod snapshot;
+mod stream;
+mod warm;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::limit::{Admission, Creations, Rates, Throttles, Turn};
+use super::local::most_open_files;
+use super::{
+    Admitted, Backend, Capacity, Ledger, Limit, Reaper, Sandbox, SandboxError, SandboxSpec, Setup, Warm,
+};
+use crate::config::{VercelConfig, VercelFiles, VercelLimits};
+use crate::model::{LeftSandbox, Whereabouts};
+use archive::Archives;
+use client::Client;
+pub use client::Credentials;
+pub use create::Repository;
+use create::{Origin, body, create, version};
+pub use error::VercelError;
+use machine::Machine;
+use reaper::VercelReaper;
+use session::Session;
+pub use snapshot::{Key, SnapshotState};
+use warm::WarmStart;
+
+/// Open files for everything but attempts.
+const FILES_KEPT: u64 = 64;
+
+/// Open files of an attempt: its connection, its output.
+const FILES_PER_ATTEMPT: u64 = 2;
+
+/// Sandboxes that may be starting at once.
+const STARTING: usize = 64;
+
+/// Who asks, and what is left of what may be asked: one for all engines of a process that use the same project.
+#[derive(Debug)]
+pub struct Account {
+    client: Arc<Client>,
+    creations: Creations,
+    reaper: VercelReaper,
+}
+
+impl Account {
+    /// An account's project. Nothing is asked yet; chance starts from `seed`.
+    ///
+    /// # Errors
+    /// An address that no token may be sent to, credentials that cannot be sent.
+    pub fn new(
+        base_url: &str,
+        limits: VercelLimits,
+        credentials: &Credentials,
+        seed: u64,
+    ) -> Result<Self, VercelError> {
+        let client = Client::new(base_url, credentials, limits.requests_per_minute, seed)?;
+        let client = Arc::new(client);
+        let [start, ramp, most] = limits.vcpus_per_minute;
+        Ok(Self {
+            creations: Creations::new(Throttles {
+                running: limits.concurrent,
+                rates: Rates { start, ramp, most },
+                seed,
+            }),
+            reaper: VercelReaper::new(
+                Arc::clone(&client),
+                limits.deletes_per_second,
+                Whereabouts::Vercel {
+                    base_url: base_url.to_owned(),
+                    team_id: credentials.team_id.clone(),
+                    project_id: credentials.project_id.clone(),
+                },
+            ),
+            client,
+        })
+    }
+}
+
+#[async_trait]
+impl Reaper for Account {
+    fn whereabouts(&self) -> Whereabouts {
+        self.reaper.whereabouts()
+    }
+
+    async fn reap(&self, run_id: &str, left: &[LeftSandbox]) -> Result<(), SandboxError> {
+        self.reaper.reap(run_id, left).await
+    }
+}
+
+/// Sandboxes of one project of Vercel.
+#[derive(Debug)]
+pub struct VercelBackend(Arc<Engine>);
+
+/// What the sandboxes of a run share.
+#[derive(Debug)]
+struct Engine {
+    config: VercelConfig,
+    account: Arc<Account>,
+    repository: Option<Repository>,
+    archives: Archives,
+    warm: WarmStart,
+    /// The turns of sandboxes that are about to be started, by name.
+    turns: Mutex<HashMap<String, (Admission, Turn)>>,
+    now: Timestamp,
+    begun: Instant,
+}
+
+impl VercelBackend {
+    /// An engine of an account. With a repository, sandboxes fetch their files themselves; the time is `now`.
+    pub fn new(
+        config: &VercelConfig,
+        account: Arc<Account>,
+        repository: Option<Repository>,
+        now: Timestamp,
+    ) -> Self {
+        Self(Arc::new(Engine {
+            config: config.clone(),
+            account,
+            repository,
+            archives: Archives::default(),
+            warm: WarmStart::default(),
+            turns: Mutex::default(),
+            now,
+            begun: Instant::now(),
+        }))
+    }
+}
+
+/// What an account can take at once, and this machine: each attempt has a connection and its output open. Raises this
+/// process's limit on open files as far as it goes.
+pub fn capacity(config: &VercelConfig) -> Capacity {
+    let most = config.limits.concurrent.max(1);
+    let by_account = Limit {
+        value: most,
+        reason: format!("{most} sandboxes at once (`sandbox.limits.concurrent`)"),
+    };
+    let by_files = most_open_files().map(|files| Limit {
+        value: usize::try_from(files.saturating_sub(FILES_KEPT) / FILES_PER_ATTEMPT)
+            .unwrap_or(usize::MAX)
+            .max(1),
+        reason: format!("{files} open files at {FILES_PER_ATTEMPT} an attempt"),
+    });
+    Capacity {
+        running: [Some(by_account), by_files]
+            .into_iter()
+            .flatten()
+            .min_by_key(|limit| limit.value),
+        starting: STARTING,
+    }
+}
+
+#[async_trait]
+impl Backend for VercelBackend {
+    fn capacity(&self) -> Capacity {
+        capacity(&self.0.config)
+    }
+
+    async fn prepare(
+        &self,
+        setup: &Setup,
+        _ledger: &dyn Ledger,
+        _output: &mpsc::Sender<Vec<u8>>,
+    ) -> Result<Warm, SandboxError> {
+        let engine = &self.0;
+        let found = engine
+            .find_snapshot(setup)
+            .await
+            .map_err(VercelError::in_creation)?;
+        Ok(match found {
+            None => Warm::Cold(None),
+            Some(Ok(id)) => {
+                engine.warm.from(id.clone());
+                Warm::From(format!("snapshot `{id}`"))
+            }
+            Some(Err(why)) => {
+                engine.warm.cold(why.clone());
+                Warm::Cold(Some(why))
+            }
+        })
+    }
+
+    async fn admit(&self, spec: &SandboxSpec) -> Admitted {
+        let turn = self.0.account.creations.admit(self.0.config.vcpus).await;
+        self.0.turns().insert(spec.name.clone(), turn);
+        let (engine, name) = (Arc::clone(&self.0), spec.name.clone());
+        Admitted::until_dropped(move || drop(engine.turns().remove(&name)))
+    }
+
+    async fn start(
+        &self,
+        spec: &SandboxSpec,
+        _ledger: &dyn Ledger,
+    ) -> Result<Box<dyn Sandbox>, SandboxError> {
+        let engine = &self.0;
+        let turn = engine.turns().remove(&spec.name);
+        let (place, turn) = match turn {
+            Some(turn) => turn,
+            None => engine.account.creations.admit(engine.config.vcpus).await,
+        };
+        let started = engine.start(spec, turn).await.map_err(VercelError::in_creation)?;
+        Ok(Box::new(Machine::new(
+            Arc::clone(engine),
+            spec.name.clone(),
+            started,
+            place,
+        )))
+    }
+
+    fn reaper(&self) -> &dyn Reaper {
+        &self.0.account.reaper
+    }
+}
+
+/// A machine that runs.
+#[derive(Debug)]
+struct Started {
+    session: Session,
+    /// The snapshot that it started from, or why from none, where one was asked for.
+    snapshot: Result<String, Option<String>>,
+}
+
+impl Engine {
+    /// Starts a machine: from the snapshot, and where that cannot be, from nothing.
+    async fn start(&self, spec: &SandboxSpec, turn: Turn) -> Result<Started, VercelError> {
+        let snapshot = self.warm.now();
+        let turn = match &snapshot {
+            Err(_) => turn,
+            Ok(id) => match self.create(spec, &Origin::Snapshot(id), turn).await {
+                Ok(session) => return Ok(Started { session, snapshot }),
+                Err(error) => {
+                    let is_refused = matches!(error.status(), Some(400..=421 | 423..=428));
+                    if is_refused || error.is_gone() {
+                        self.warm.failed(id, &error.problem.to_string());
+                    }
+                    // A machine that has come to be and gone has taken the name with it.
+                    if !is_refused {
+                        return Err(error);
+                    }
+                    let why = format!("snapshot `{id}` cannot be used: {}", error.problem);
+                    let turn = self.account.creations.again(self.config.vcpus).await;
+                    let session = self.create(spec, &self.cold_origin(), turn).await?;
+                    return Ok(Started {
+                        session,
+                        snapshot: Err(Some(why)),
+                    });
+                }
+            },
+        };
+        let session = self.create(spec, &self.cold_origin(), turn).await?;
+        Ok(Started { session, snapshot })
+    }
+
+    async fn create(
+        &self,
+        spec: &SandboxSpec,
+        origin: &Origin<'_>,
+        turn: Turn,
+    ) -> Result<Session, VercelError> {
+        let config = &self.config;
+        let body = body(&self.account.client.project_id, config, spec, origin);
+        let version = version(config, origin);
+        let created = create(
+            &self.account.client,
+            &self.account.creations,
+            config.vcpus,
+            version,
+            &spec.name,
+            &body,
+            turn,
+        )
+        .await?;
+        let session = Session::of(&created.session);
+        session
+            .wait_running(&self.account.client, created.session.status)
+            .await?;
+        Ok(session)
+    }
+
+    fn cold_origin(&self) -> Origin<'_> {
+        match (self.config.source, &self.repository) {
+            (VercelFiles::Repository, Some(repository)) => Origin::Repository(repository),
+            _ => Origin::Nothing,
+        }
+    }
+
+    /// When it is, so long from now.
+    fn at(&self, later: Duration) -> Timestamp {
+        let elapsed = self.begun.elapsed().saturating_add(later);
+        self.now.checked_add(elapsed).unwrap_or(Timestamp::MAX)
+    }
+
+    fn turns(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Admission, Turn)>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,301 @@
+//! How a sandbox is asked for: what the request says, how often it is sent, and what a lost answer means. Knows nothing
+//! of what runs in it.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::api::{Created, Status};
+use super::client::{ANSWER, Ask, Client};
+use super::error::{Again, Problem, VercelError};
+use crate::config::{VercelBase, VercelConfig, VercelPolicy};
+use crate::sandbox::SandboxSpec;
+use crate::sandbox::limit::{Creations, Turn};
+
+/// How often a creation is asked for.
+const TRIES: u32 = 12;
+
+/// How long one answer may take: a repository may have to be cloned for it.
+const CREATION: Duration = Duration::from_secs(180);
+
+/// The longest time limit of any plan.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// More labels than these are refused.
+const MOST_TAGS: usize = 5;
+
+/// The label of all that a run owns.
+pub(super) const RUN_TAG: &str = "evalwave-run";
+
+/// What a sandbox's files come from, besides its runtime or image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Origin<'a> {
+    Nothing,
+    Repository(&'a Repository),
+    Snapshot(&'a str),
+}
+
+/// A repository at a revision.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Repository {
+    /// Its address, `https` and without credentials.
+    pub url: String,
+    /// The commit, or a name of one.
+    pub revision: String,
+    /// A user's name and password, where it is private.
+    pub login: Option<(String, String)>,
+}
+
+impl std::fmt::Debug for Repository {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let login = self.login.as_ref().map(|_| "***");
+        write!(
+            f,
+            "Repository {{ {} at {}, login: {login:?} }}",
+            self.url, self.revision
+        )
+    }
+}
+
+/// The body of the request.
+pub(super) fn body(
+    project_id: &str,
+    config: &VercelConfig,
+    spec: &SandboxSpec,
+    origin: &Origin<'_>,
+) -> Value {
+    let mut body = Map::new();
+    body.insert("projectId".to_owned(), json!(project_id));
+    body.insert("ports".to_owned(), json!([]));
+    match origin {
+        Origin::Nothing => {}
+        Origin::Repository(repository) => {
+            let mut source = json!({
+                "type": "git",
+                "url": repository.url,
+                "revision": repository.revision,
+                "depth": 1,
+            });
+            if let Some((username, password)) = &repository.login {
+                source["username"] = json!(username);
+                source["password"] = json!(password);
+            }
+            body.insert("source".to_owned(), source);
+        }
+        Origin::Snapshot(id) => {
+            body.insert(
+                "source".to_owned(),
+                json!({ "type": "snapshot", "snapshotId": id }),
+            );
+        }
+    }
+    let timeout = config.timeout.unwrap_or(spec.limit).min(LONGEST);
+    let timeout = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+    body.insert("timeout".to_owned(), json!(timeout));
+    body.insert("resources".to_owned(), json!({ "vcpus": config.vcpus }));
+    if !matches!(origin, Origin::Snapshot(_)) {
+        let (key, name) = match &config.base {
+            VercelBase::Runtime(name) => ("runtime", name),
+            VercelBase::Image(name) => ("image", name),
+        };
+        body.insert(key.to_owned(), json!(name));
+    }
+    body.insert("name".to_owned(), json!(spec.name));
+    // Otherwise every stop stores a snapshot, for money.
+    body.insert("persistent".to_owned(), json!(false));
+    if let Some(policy) = &config.network_policy {
+        let policy = match policy {
+            VercelPolicy::Named(name) => json!({ "mode": name }),
+            VercelPolicy::Rules(rules) => rules.clone(),
+        };
+        body.insert("networkPolicy".to_owned(), policy);
+    }
+    body.insert("tags".to_owned(), Value::Object(tags(spec)));
+    if let Some(region) = &config.region {
+        body.insert("region".to_owned(), json!(region));
+    }
+    Value::Object(body)
+}
+
+fn tags(spec: &SandboxSpec) -> Map<String, Value> {
+    let run = [(RUN_TAG.to_owned(), spec.run_id.as_str())];
+    let labels = spec
+        .labels
+        .iter()
+        .map(|(name, value)| (format!("evalwave-{name}"), value.as_str()));
+    run.into_iter()
+        .chain(labels)
+        .take(MOST_TAGS)
+        .map(|(name, value)| (name, json!(tag(value))))
+        .collect()
+}
+
+/// A value as a label may be: the service's own lists take `name:value` apart at a colon.
+pub(super) fn tag(value: &str) -> String {
+    let plain = |char: char| {
+        if char.is_ascii_alphanumeric() || "._-".contains(char) {
+            char
+        } else {
+            '-'
+        }
+    };
+    value.chars().take(128).map(plain).collect()
+}
+
+/// The version in the path that creates.
+pub(super) fn version<'a>(config: &'a VercelConfig, origin: &Origin<'_>) -> &'a str {
+    match (&config.api_version, &config.base, origin) {
+        (Some(version), ..) => version,
+        (None, VercelBase::Runtime(_), Origin::Nothing | Origin::Repository(_)) => "v2",
+        (None, ..) => "v3",
+    }
+}
+
+/// Asks for a sandbox until there is one, or a definite no. `turn` is the first request's.
+pub(super) async fn create(
+    client: &Client,
+    creations: &Creations,
+    vcpus: u32,
+    version: &str,
+    name: &str,
+    body: &Value,
+    mut turn: Turn,
+) -> Result<Created, VercelError> {
+    let ask = Ask::post("create the sandbox", vec![version, "sandboxes"], body)
+        .limit(Some(CREATION))
+        .once();
+    let mut tried = 0;
+    let mut is_unknown = false;
+    loop {
+        tried += 1;
+        let error = match client.ask::<Created>(&ask).await {
+            Ok(created) => {
+                turn.passed();
+                return Ok(created);
+            }
+            Err(error) => error,
+        };
+        // An earlier request has come through; only its answer has not.
+        let is_taken = error.refusal().is_some_and(|refusal| refusal.is_duplicate_name());
+        if is_taken && is_unknown {
+            turn.passed();
+            return by_name(client, name).await;
+        }
+        match error.again() {
+            Again::Never => {
+                turn.passed();
+                return Err(error);
+            }
+            Again::Throttled(retry_after) => turn.refused(retry_after),
+            Again::Soon => {
+                is_unknown = true;
+                drop(turn);
+                let doubled = Duration::from_secs(1 << tried.min(5)).min(Duration::from_secs(20));
+                if tried < TRIES {
+                    tokio::time::sleep(client.stretch(doubled, 0.8, 1.2)).await;
+                }
+            }
+        }
+        if tried == TRIES {
+            return Err(error);
+        }
+        turn = creations.again(vcpus).await;
+    }
+}
+
+/// The sandbox of this name, as it is: one that has stopped is not started again.
+async fn by_name(client: &Client, name: &str) -> Result<Created, VercelError> {
+    let ask = Ask::get("find the sandbox that was created", vec!["v2", "sandboxes", name])
+        .query(vec![("projectId", &client.project_id)])
+        .limit(Some(ANSWER));
+    let created = client.ask::<Created>(&ask).await?;
+    match created.session.status {
+        Status::Pending | Status::Running | Status::Unknown => Ok(created),
+        gone => Err(ask.failed(Problem::Gone(gone.word().to_owned()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::{Origin, Repository, body, tag, version};
+    use crate::config::{VercelBase, VercelConfig, VercelFiles, VercelLimits, VercelPolicy};
+    use crate::sandbox::SandboxSpec;
+
+    fn config() -> VercelConfig {
+        VercelConfig {
+            vcpus: 4,
+            base: VercelBase::Runtime("node24".to_owned()),
+            source: VercelFiles::Repository,
+            revision: None,
+            submodules: false,
+            timeout: Some(Duration::from_secs(600)),
+            snapshot_id: None,
+            network_policy: None,
+            region: None,
+            base_url: "https://vercel.com/api".to_owned(),
+            api_version: None,
+            limits: VercelLimits::default(),
+            warm: None,
+        }
+    }
+
+    fn spec() -> SandboxSpec {
+        SandboxSpec {
+            name: "n1".to_owned(),
+            run_id: "r1".to_owned(),
+            labels: vec![("expires", "2026-03-02T10:00:00Z".to_owned())],
+            limit: Duration::from_secs(1800),
+        }
+    }
+
+    #[test]
+    fn a_creation_from_a_repository_says_what_the_sdk_says() {
+        let repository = Repository {
+            url: "https://github.com/o/r.git".to_owned(),
+            revision: "abc".to_owned(),
+            login: None,
+        };
+        let origin = Origin::Repository(&repository);
+        assert_eq!(
+            body("prj_1", &config(), &spec(), &origin),
+            json!({
+                "projectId": "prj_1", "ports": [],
+                "source": { "type": "git", "url": "https://github.com/o/r.git", "revision": "abc", "depth": 1 },
+                "timeout": 600_000, "resources": { "vcpus": 4 }, "runtime": "node24", "name": "n1", "persistent": false,
+                "tags": { "evalwave-run": "r1", "evalwave-expires": "2026-03-02T10-00-00Z" },
+            })
+        );
+        assert_eq!(version(&config(), &origin), "v2");
+    }
+
+    #[test]
+    fn a_creation_from_a_snapshot_names_no_runtime_and_every_creation_is_not_persistent() {
+        let config = VercelConfig {
+            timeout: None,
+            network_policy: Some(VercelPolicy::Named("deny-all".to_owned())),
+            region: Some("fra1".to_owned()),
+            ..config()
+        };
+        let body = body("p", &config, &spec(), &Origin::Snapshot("snap_1"));
+        assert_eq!(body.get("runtime"), None);
+        assert_eq!(
+            body["source"],
+            json!({ "type": "snapshot", "snapshotId": "snap_1" })
+        );
+        assert_eq!(body["persistent"], json!(false));
+        assert_eq!(body["timeout"], json!(1_800_000));
+        assert_eq!(body["networkPolicy"], json!({ "mode": "deny-all" }));
+        assert_eq!(body["region"], json!("fra1"));
+        assert_eq!(version(&config, &Origin::Snapshot("snap_1")), "v3");
+    }
+
+    #[test]
+    fn a_label_holds_nothing_that_a_list_would_take_apart() {
+        assert_eq!(tag("a:b c/ä"), "a-b-c--");
+        assert_eq!(tag(&"x".repeat(500)).len(), 128);
+    }
+}

@@ -1,0 +1,334 @@
+//! A sandbox as the runner has it: one machine, its commands one after another, its files in and out.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use camino::{Utf8Path, Utf8PathBuf};
+use flate2::write::GzDecoder;
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+
+use super::checkout;
+use super::error::VercelError;
+use super::script::{self, Script, inside};
+use super::session::{Printed, Session, Start};
+use super::{Engine, Started};
+use crate::config::VercelFiles;
+use crate::glob::{is_pattern, path_glob};
+use crate::model::{Boot, ErrorClass};
+use crate::sandbox::limit::Admission;
+use crate::sandbox::{Command, Exit, Sandbox, SandboxError, Workspace};
+
+/// What of an archive is unpacked at once: it may grow a thousandfold.
+const PIECE: usize = 4 * 1024;
+
+/// What every command's environment begins with; PATH and HOME are the machine's own.
+const ENVIRONMENT: [(&str, &str); 2] = [("LANG", "C.UTF-8"), ("TMPDIR", "/tmp")];
+
+/// A machine.
+pub(super) struct Machine {
+    engine: Arc<Engine>,
+    name: String,
+    session: Session,
+    /// The snapshot that it started from, or why from none.
+    snapshot: Result<String, Option<String>>,
+    /// Commands that were started.
+    commands: u32,
+    /// A command that nobody waits for any more, by our id and the API's: killed before anything else is done.
+    abandoned: Option<(String, Option<String>)>,
+    /// Paths that are deleted before anything else is done: together with it, for a request is dear.
+    to_remove: Vec<String>,
+    _place: Admission,
+}
+
+impl Machine {
+    pub(super) fn new(engine: Arc<Engine>, name: String, started: Started, place: Admission) -> Self {
+        Self {
+            engine,
+            name,
+            session: started.session,
+            snapshot: started.snapshot,
+            commands: 0,
+            abandoned: None,
+            to_remove: Vec::new(),
+            _place: place,
+        }
+    }
+
+    /// Kills the command that was abandoned, with all that it has started.
+    async fn settle(&mut self) -> Result<(), SandboxError> {
+        let Some((ours, theirs)) = self.abandoned.clone() else {
+            return Ok(());
+        };
+        let client = &self.engine.account.client;
+        if let Some(theirs) = theirs {
+            // It may have ended meanwhile; what is left of it is found by its mark.
+            let _ = self.session.kill(client, &theirs).await;
+        }
+        let sweep = Script::sweep(&ours);
+        let what = "kill what a command has left";
+        let swept = self.session.script(client, what, &sweep, &[], true).await;
+        swept.map_err(VercelError::in_sandbox)?;
+        self.abandoned = None;
+        Ok(())
+    }
+
+    async fn script(&self, what: &str, script: &Script) -> Result<Printed, SandboxError> {
+        let client = &self.engine.account.client;
+        let printed = self.session.script(client, what, script, &[], false).await;
+        printed.map_err(VercelError::in_sandbox)
+    }
+
+    /// Whether a command was really started: what a script of ours ends with, a command may end with too.
+    async fn has_run(&self, id: &str) -> Result<bool, SandboxError> {
+        let path = format!("{}/{id}/ran", script::DIRECTORY);
+        let found = self.session.read(&self.engine.account.client, &path).await;
+        Ok(found.map_err(VercelError::in_sandbox)?.is_some())
+    }
+}
+
+#[async_trait]
+impl Sandbox for Machine {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn boot(&self) -> Boot {
+        match self.snapshot {
+            Ok(_) => Boot::Warm,
+            Err(_) => Boot::Cold,
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        match &self.snapshot {
+            Ok(id) => vec![format!("warm boot: from snapshot `{id}`")],
+            Err(Some(why)) => vec![format!("cold boot: {why}")],
+            Err(None) => Vec::new(),
+        }
+    }
+
+    fn confinement(&self) -> Vec<String> {
+        let vcpus = self.engine.config.vcpus;
+        vec![format!("a machine of its own at Vercel, {vcpus} vCPUs")]
+    }
+
+    async fn upload(&mut self, workspace: &Workspace) -> Result<(), SandboxError> {
+        let engine = &self.engine;
+        if let (VercelFiles::Repository, Some(repository)) = (engine.config.source, &engine.repository) {
+            let checkout = checkout::script(repository, self.snapshot.is_ok(), engine.config.submodules);
+            let Some((script, env)) = checkout else {
+                return Ok(());
+            };
+            let what = "check the revision out in the sandbox";
+            let printed = self
+                .session
+                .script(&engine.account.client, what, &script, &env, false)
+                .await;
+            let printed = printed.map_err(VercelError::in_sandbox)?;
+            return match printed.code {
+                0 => Ok(()),
+                _ => Err(SandboxError::new(format!("cannot {what}: {}", printed.why()))),
+            };
+        }
+        if workspace.files.is_empty() {
+            return Ok(());
+        }
+        let archive = engine.archives.of(workspace, &self.session.cwd).await?;
+        let written = self.session.write(&engine.account.client, archive, "/").await;
+        written.map_err(VercelError::in_sandbox)
+    }
+
+    async fn remove(&mut self, pattern: &str) -> Result<(), SandboxError> {
+        let relative = inside(pattern)?;
+        if relative.as_str().is_empty() {
+            return Ok(());
+        }
+        self.to_remove.push(relative.to_string());
+        let fixed: Utf8PathBuf = relative
+            .components()
+            .take_while(|part| !is_pattern(part.as_str()))
+            .collect();
+        if fixed == relative {
+            return Ok(());
+        }
+        self.settle().await?;
+        let failed =
+            |why: String| SandboxError::new(format!("cannot delete `{pattern}` from the sandbox: {why}"));
+        let glob = path_glob(relative.as_str()).map_err(|error| failed(error.to_string()))?;
+        let glob = glob.compile_matcher();
+        let listed = self
+            .script("list the sandbox's files", &Script::list(&fixed))
+            .await?;
+        match listed.code {
+            0 => {}
+            script::ABSENT => return Ok(()),
+            _ => return Err(failed(listed.why())),
+        }
+        let paths = listed.decoded(0).map_err(|error| failed(error.to_string()))?;
+        let paths = paths
+            .split(|byte| *byte == 0)
+            .filter_map(|path| std::str::from_utf8(path).ok());
+        for path in paths {
+            // A path that is not plain was not printed by our script.
+            if let Ok(path) = inside(path)
+                && glob.is_match(&path)
+            {
+                self.to_remove.push(path.into_string());
+            }
+        }
+        Ok(())
+    }
+
+    async fn exec(
+        &mut self,
+        command: &Command,
+        output: &mpsc::Sender<Vec<u8>>,
+    ) -> Result<Exit, SandboxError> {
+        self.settle().await?;
+        self.commands += 1;
+        let id = format!("{}-{}", self.name, self.commands);
+        let mut env: Vec<(String, String)> = ENVIRONMENT
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        env.extend(command.env.iter().cloned());
+        let start = Start {
+            id: &id,
+            script: Script::run(&id, command.keeps_daemons, &self.to_remove, &command.line),
+            env: &env,
+        };
+        // Whoever drops this leaves a command behind, whether its start was answered or not.
+        let abandoned = self.abandoned.insert((id.clone(), None));
+        let started = |theirs: &str| abandoned.1 = Some(theirs.to_owned());
+        let client = &self.engine.account.client;
+        let code = match command.keeps_daemons {
+            true => self.session.run_attached(client, &start, output, started).await,
+            false => self.session.run(client, &start, output, started).await,
+        };
+        let mut code = code.map_err(VercelError::in_sandbox)?;
+        if code == script::STARTED_BEFORE
+            && let Some(first) = self
+                .session
+                .first_of(client, &id, output)
+                .await
+                .map_err(VercelError::in_sandbox)?
+        {
+            code = first;
+        }
+        if code == script::NOT_REMOVED && !self.to_remove.is_empty() && !self.has_run(&id).await? {
+            return Err(SandboxError::new("cannot delete an old result from the sandbox"));
+        }
+        self.to_remove.clear();
+        self.abandoned = None;
+        Ok(Exit::Code(code))
+    }
+
+    async fn download(
+        &mut self,
+        from: &Utf8Path,
+        into: &mut (dyn AsyncWrite + Send + Unpin),
+    ) -> Result<Option<()>, SandboxError> {
+        let relative = inside(from.as_str())?;
+        self.settle().await?;
+        let failed =
+            |why: String| SandboxError::new(format!("cannot bring `{from}` out of the sandbox: {why}"));
+        let packing = Script::pack(&relative, &self.to_remove);
+        let packed = self.script("pack files of the sandbox", &packing).await?;
+        match packed.code {
+            0 => {}
+            script::ABSENT => return Ok(None),
+            script::OUTSIDE => return Err(failed("it leads out of the workspace".to_owned())),
+            _ => return Err(failed(packed.why())),
+        }
+        self.to_remove.clear();
+        let size = packed
+            .stdout
+            .lines()
+            .next()
+            .and_then(|line| line.trim().parse::<u64>().ok());
+        let size = size.ok_or_else(|| failed("the archive's size is not known".to_owned()))?;
+        let mut unpacked = Unpacked::new(into);
+        if size <= script::INLINE {
+            let bytes = packed.decoded(1).map_err(|error| failed(error.to_string()))?;
+            if bytes.len() as u64 != size {
+                return Err(failed("the archive is not whole".to_owned()));
+            }
+            unpacked
+                .take(&bytes)
+                .await
+                .map_err(|error| not_stored(from, error))?;
+        } else {
+            let path = format!("{}/packed", script::DIRECTORY);
+            let file = self.session.read(&self.engine.account.client, &path).await;
+            let file = file.map_err(VercelError::in_sandbox)?;
+            let mut file = file.ok_or_else(|| failed("the archive is gone".to_owned()))?;
+            let mut seen = 0;
+            while let Some(bytes) = file.next().await.map_err(VercelError::in_sandbox)? {
+                seen += bytes.len() as u64;
+                unpacked
+                    .take(&bytes)
+                    .await
+                    .map_err(|error| not_stored(from, error))?;
+            }
+            if seen != size {
+                return Err(failed("the archive is not whole".to_owned()));
+            }
+        }
+        unpacked.finish().await.map_err(|error| not_stored(from, error))?;
+        Ok(Some(()))
+    }
+
+    async fn stop(self: Box<Self>) -> Result<(), SandboxError> {
+        let deleted = self
+            .engine
+            .account
+            .reaper
+            .delete(&self.name, Some(&self.session))
+            .await;
+        deleted.map_err(|error| SandboxError {
+            class: Some(ErrorClass::SandboxLost),
+            message: error.to_string(),
+            source: None,
+        })
+    }
+}
+
+fn not_stored(from: &Utf8Path, error: std::io::Error) -> SandboxError {
+    SandboxError::io(format!("cannot store what `{from}` holds"), error)
+}
+
+/// Unpacks a compressed archive as it comes, piece by piece.
+struct Unpacked<'a> {
+    decoder: GzDecoder<Vec<u8>>,
+    into: &'a mut (dyn AsyncWrite + Send + Unpin),
+}
+
+impl<'a> Unpacked<'a> {
+    fn new(into: &'a mut (dyn AsyncWrite + Send + Unpin)) -> Self {
+        Self {
+            decoder: GzDecoder::new(Vec::new()),
+            into,
+        }
+    }
+
+    async fn take(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        for piece in bytes.chunks(PIECE) {
+            self.decoder.write_all(piece)?;
+            self.pass().await?;
+        }
+        Ok(())
+    }
+
+    async fn finish(mut self) -> std::io::Result<()> {
+        self.decoder.try_finish()?;
+        self.pass().await?;
+        self.into.flush().await
+    }
+
+    async fn pass(&mut self) -> std::io::Result<()> {
+        let unpacked = std::mem::take(self.decoder.get_mut());
+        self.into.write_all(&unpacked).await
+    }
+}

@@ -1,0 +1,135 @@
+//! Deletes sandboxes, within the rate that the account allows, and finds those that a run has left behind. Knows a run
+//! by its label alone.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::stream::{self, StreamExt as _};
+use reqwest::Method;
+use serde_json::Value;
+
+use super::api::{Cursor, Sandboxes};
+use super::client::{Ask, Client, Tries};
+use super::create::{RUN_TAG, tag};
+use super::error::{Again, VercelError};
+use super::session::Session;
+use crate::model::{LeftSandbox, Whereabouts};
+use crate::sandbox::limit::{Bucket, Control};
+use crate::sandbox::{Reaper, SandboxError};
+
+/// Sandboxes on a page of a list.
+const PAGE: &str = "100";
+
+/// A list that never ends is none.
+const MOST_PAGES: usize = 1_000;
+
+/// Deletions under way at once.
+const AT_ONCE: usize = 32;
+
+/// No answer keeps deletions waiting for longer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// A machine whose turn to be deleted is later than this is stopped before.
+const SOON: Duration = Duration::from_secs(2);
+
+/// Deletes sandboxes of one project.
+#[derive(Debug)]
+pub(super) struct VercelReaper {
+    client: Arc<Client>,
+    deletes: Control,
+    whereabouts: Whereabouts,
+}
+
+impl VercelReaper {
+    pub(super) fn new(client: Arc<Client>, deletes_per_second: u32, whereabouts: Whereabouts) -> Self {
+        Self {
+            client,
+            deletes: Control::new(Bucket::new(deletes_per_second, Duration::from_secs(1))),
+            whereabouts,
+        }
+    }
+
+    /// Deletes a sandbox with its machine; one that is not there is deleted.
+    pub(super) async fn delete(&self, name: &str, session: Option<&Session>) -> Result<(), VercelError> {
+        if let Some(session) = session
+            && self.deletes.wait() > SOON
+        {
+            // It costs while it runs. That it could not be stopped is known by its deletion.
+            let _ = session.stop(&self.client).await;
+        }
+        let ask = Ask {
+            method: Method::DELETE,
+            ..Ask::get("delete the sandbox", vec!["v2", "sandboxes", name])
+                .query(vec![("projectId", &self.client.project_id)])
+        };
+        let once = ask.clone().once();
+        let mut tries = Tries::of(&self.client, &ask);
+        loop {
+            self.deletes.turn().await;
+            match self.client.ask::<Value>(&once).await {
+                Err(error) if error.is_gone() => return Ok(()),
+                Err(error) => {
+                    if let Again::Throttled(Some(wait)) = error.again() {
+                        // This limit is the deletions' own: nothing else has to wait for it.
+                        self.deletes.pause(wait.min(LONGEST_PAUSE));
+                        tries.at_once(error)?;
+                    } else {
+                        tries.after(error).await?;
+                    }
+                }
+                Ok(_) => return Ok(()),
+            }
+        }
+    }
+
+    /// The names of all sandboxes with a label; the list may be larger than what was asked for, so each is looked at.
+    pub(super) async fn labelled(&self, name: &str, value: &str) -> Result<Vec<String>, VercelError> {
+        let label = format!("{name}:{value}");
+        let mut names = Vec::new();
+        let mut cursor: Option<Cursor> = None;
+        for _ in 0..MOST_PAGES {
+            let mut query = vec![
+                ("project", self.client.project_id.as_str()),
+                ("limit", PAGE),
+                ("tags", &label),
+            ];
+            query.extend(cursor.iter().map(|cursor| ("cursor", cursor.0.as_str())));
+            let ask = Ask::get("list the sandboxes of the run", vec!["v2", "sandboxes"]).query(query);
+            let page = self.client.ask::<Sandboxes>(&ask).await?;
+            let ours = page.sandboxes.into_iter().filter(|sandbox| {
+                let tags = sandbox.tags.as_ref();
+                tags.and_then(|tags| tags.get(name))
+                    .is_some_and(|tag| tag == value)
+            });
+            names.extend(ours.map(|sandbox| sandbox.name));
+            match page.pagination.next {
+                Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
+                _ => break,
+            }
+        }
+        Ok(names)
+    }
+}
+
+#[async_trait]
+impl Reaper for VercelReaper {
+    fn whereabouts(&self) -> Whereabouts {
+        self.whereabouts.clone()
+    }
+
+    async fn reap(&self, run_id: &str, left: &[LeftSandbox]) -> Result<(), SandboxError> {
+        // Those that are known by name are deleted also where no list is to be had.
+        let listed = self.labelled(RUN_TAG, &tag(run_id)).await;
+        let mut names: BTreeSet<String> = left.iter().map(|left| left.name.clone()).collect();
+        names.extend(listed.as_ref().ok().into_iter().flatten().cloned());
+        let deleted: Vec<Result<(), VercelError>> = stream::iter(names)
+            .map(|name| async move { self.delete(&name, None).await })
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await;
+        let failed = deleted.into_iter().find_map(Result::err).or(listed.err());
+        failed.map_or(Ok(()), |error| Err(error.in_sandbox()))
+    }
+}

@@ -1,0 +1,193 @@
+//! The shell scripts that run in a sandbox around the user's commands: they start one once and leave nothing of it,
+//! delete, list and pack files. Plain POSIX sh with the tools of any image; everything that varies is an argument.
+
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+
+use crate::config::CommandLine;
+use crate::sandbox::SandboxError;
+
+/// Where the scripts keep their own files.
+pub(super) const DIRECTORY: &str = "/tmp/.evalwave";
+
+/// A script ends so where its command has been started already.
+pub(super) const STARTED_BEFORE: i32 = 97;
+/// A script ends so where a file could not be deleted, and nothing was started.
+pub(super) const NOT_REMOVED: i32 = 98;
+/// There is no such path.
+pub(super) const ABSENT: i32 = 44;
+/// The path leads out of the workspace.
+pub(super) const OUTSIDE: i32 = 45;
+
+/// An archive no larger than this comes as text, at once.
+pub(super) const INLINE: u64 = 128 * 1024;
+
+/// Deletes the paths that the arguments after their number name. One whose directory is not in the workspace is none.
+const REMOVE: &str = r#"
+top=$(pwd -P)
+remove() {
+  parent=$(cd -P -- "$(dirname -- "$1")" 2>/dev/null && pwd -P) || return 0
+  case "$parent/" in "$top"/*) ;; *) return 0 ;; esac
+  rm -rf -- "$1" 2>/dev/null && return 0
+  chmod u+rwx -- "$parent" 2>/dev/null
+  chmod -R u+rwX -- "$1" 2>/dev/null
+  rm -rf -- "$1"
+}
+number=$1; shift
+while [ "$number" -gt 0 ]; do
+  remove "$1" || { echo "cannot delete $1" >&2; exit 98; }
+  shift; number=$((number - 1))
+done
+"#;
+
+/// Kills whatever bears the mark of a command, until nothing does: also what has left its group and its session.
+const SWEEP: &str = r#"
+sweep() {
+  round=0
+  while [ "$round" -lt 100 ]; do
+    left=$(grep -lzxF "EVALWAVE_EXEC=$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3)
+    [ -n "$left" ] || return 0
+    kill -9 $left 2>/dev/null
+    round=$((round + 1))
+    if [ "$round" -gt 3 ]; then sleep 0.05; fi
+  done
+}
+"#;
+
+/// What starts a user's command: its own directory is the proof that it was started, so that a request that is sent
+/// again starts nothing.
+const BEGIN: &str = r#"
+id=$1; keep=$2; shift 2
+mkdir -p /tmp/.evalwave && mkdir "/tmp/.evalwave/$id" 2>/dev/null || exit 97
+"#;
+
+/// Both streams as one, which keeps their order. What daemons print goes to a file that outlives the request; it is
+/// shown as far as it came.
+const RUN: &str = r#"
+: >"/tmp/.evalwave/$id/ran"
+session=$(command -v setsid) || session=
+out=/tmp/.evalwave/$id/out
+if [ "$keep" = 1 ]; then exec 3>"$out"; else exec 3>&1; fi
+# What the shell itself says of a signal is no output of the command. Some shells apply the redirections of a plain
+# command to themselves while it runs, so the command is a subshell.
+exec 2>/dev/null
+(export EVALWAVE_EXEC="$id"; exec $session sh -c 'exec "$@"' sh "$@") </dev/null >&3 2>&3 3>&-
+code=$?
+if [ "$keep" = 1 ]; then cat "$out"; else sweep "$id"; fi
+exit "$code"
+"#;
+
+/// Packs a path, and prints the size of the archive; where it is small, the archive too.
+const PACK: &str = r#"
+path=$1; inline=$2; out=/tmp/.evalwave/packed
+[ -e "$path" ] || exit 44
+real=$(readlink -f -- "$path") || exit 44
+case "$real/" in "$top"/*) ;; *) exit 45 ;; esac
+[ -d "$real" ] || [ -f "$real" ] || exit 44
+mkdir -p /tmp/.evalwave/link
+pack() {
+  if [ "$path" = . ]; then
+    tar -czf "$out" .
+  elif [ -L "$path" ]; then
+    rm -rf /tmp/.evalwave/link/*
+    cp -a -- "$real" "/tmp/.evalwave/link/$(basename -- "$path")" && tar -C /tmp/.evalwave/link -czf "$out" -- "$(basename -- "$path")"
+  else
+    tar -C "$(dirname -- "$path")" -czf "$out" -- "$(basename -- "$path")"
+  fi
+  [ $? -le 1 ]
+}
+pack 2>/dev/null || { chmod -R u+rwX -- "$real" 2>/dev/null; pack; } || exit 1
+size=$(wc -c <"$out")
+echo "$size"
+if [ "$size" -le "$inline" ]; then base64 "$out"; fi
+"#;
+
+/// Prints every path below a directory, coded.
+const LIST: &str = r#"
+top=$(pwd -P)
+real=$(cd -P -- "$1" 2>/dev/null && pwd -P) || exit 44
+case "$real/" in "$top"/*) ;; *) exit 44 ;; esac
+mkdir -p /tmp/.evalwave
+find "$1/" -print0 >/tmp/.evalwave/list || exit 1
+base64 /tmp/.evalwave/list
+"#;
+
+/// A command of the API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Script {
+    pub(super) args: Vec<String>,
+}
+
+impl Script {
+    fn new(parts: &[&str], args: impl IntoIterator<Item = String>) -> Self {
+        let mut all = vec!["-c".to_owned(), parts.concat(), "evalwave".to_owned()];
+        all.extend(args);
+        Self { args: all }
+    }
+
+    /// Starts a user's command once, known as `id`, after these paths have been deleted.
+    pub(super) fn run(id: &str, keeps_daemons: bool, removed: &[String], line: &CommandLine) -> Self {
+        let mut args = vec![id.to_owned(), u8::from(keeps_daemons).to_string()];
+        args.extend(counted(removed));
+        match line {
+            CommandLine::Shell(text) => args.extend(["sh".to_owned(), "-c".to_owned(), text.clone()]),
+            CommandLine::Argv(argv) => args.extend(argv.iter().cloned()),
+        }
+        Self::new(&[BEGIN, REMOVE, SWEEP, RUN], args)
+    }
+
+    /// Kills what a command has left.
+    pub(super) fn sweep(id: &str) -> Self {
+        Self::new(&[SWEEP, "sweep \"$1\"\n"], [id.to_owned()])
+    }
+
+    /// Packs a path of the workspace, after these paths have been deleted.
+    pub(super) fn pack(path: &Utf8Path, removed: &[String]) -> Self {
+        let path = if path.as_str().is_empty() {
+            "."
+        } else {
+            path.as_str()
+        };
+        let mut args = counted(removed);
+        args.extend([path.to_owned(), INLINE.to_string()]);
+        Self::new(&[REMOVE, PACK], args)
+    }
+
+    /// Lists what is below a directory of the workspace.
+    pub(super) fn list(base: &Utf8Path) -> Self {
+        let base = if base.as_str().is_empty() {
+            "."
+        } else {
+            base.as_str()
+        };
+        Self::new(&[LIST], [base.to_owned()])
+    }
+
+    /// Any other.
+    pub(super) fn plain(text: &str, args: impl IntoIterator<Item = String>) -> Self {
+        Self::new(&[text], args)
+    }
+}
+
+fn counted(paths: &[String]) -> Vec<String> {
+    let mut args = vec![paths.len().to_string()];
+    // A path that begins with a dash is no option.
+    args.extend(paths.iter().map(|path| format!("./{path}")));
+    args
+}
+
+/// The path without `.`, if it stays below where it starts.
+pub(super) fn inside(path: &str) -> Result<Utf8PathBuf, SandboxError> {
+    let mut relative = Utf8PathBuf::new();
+    for part in Utf8Path::new(path).components() {
+        match part {
+            Utf8Component::Normal(part) => relative.push(part),
+            Utf8Component::CurDir => {}
+            Utf8Component::ParentDir | Utf8Component::RootDir | Utf8Component::Prefix(_) => {
+                return Err(SandboxError::new(format!(
+                    "cannot use `{path}`: it leads out of the workspace"
+                )));
+            }
+        }
+    }
+    Ok(relative)
+}

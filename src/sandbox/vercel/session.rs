@@ -1,0 +1,490 @@
+//! A running machine: commands in it, followed to their end however often the connection drops, and files. Knows nothing
+//! of how it was created, and never starts another in its place.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::api::{
+    Command, Commands, OfCommand, OfSession, OfSnapshot, Session as Document, Snapshot, Status,
+};
+use super::client::{ANSWER, Ask, Client, Payload, Tries, unreachable};
+use super::error::{Again, Problem, VercelError};
+use super::script::Script;
+use super::stream::{Line, Lines, Next};
+
+/// After so much silence it is asked whether the command still runs.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// How long the exit of a command whose output has ended is waited for, before its output is asked for again.
+const EXIT_PATIENCE: Duration = Duration::from_secs(10);
+
+/// An exit that is known no later than this after the end of the output ended it.
+const AT_ONCE: Duration = Duration::from_millis(250);
+
+/// How often starting is tried.
+const TRIES: u32 = 6;
+
+/// How long an archive may take on its way in.
+const UPLOAD: Duration = Duration::from_secs(600);
+
+/// Most bytes in a chunk of output.
+const CHUNK: usize = 16 * 1024;
+
+/// What a session is asked for, first part of each path.
+const SESSIONS: [&str; 3] = ["v2", "sandboxes", "sessions"];
+
+/// A session.
+#[derive(Clone, Debug)]
+pub(super) struct Session {
+    pub(super) id: String,
+    /// Where commands run; absolute.
+    pub(super) cwd: String,
+}
+
+/// A user's command on its way.
+#[derive(Debug)]
+pub(super) struct Start<'a> {
+    /// Ours: the command is started once under it.
+    pub(super) id: &'a str,
+    pub(super) script: Script,
+    pub(super) env: &'a [(String, String)],
+}
+
+/// Where a command's output goes.
+pub(super) type Output<'a> = &'a mpsc::Sender<Vec<u8>>;
+
+/// Output that was passed on, so that a replay is not.
+#[derive(Debug, Default)]
+struct Passed {
+    bytes: usize,
+}
+
+impl Session {
+    pub(super) fn of(document: &Document) -> Self {
+        let cwd = document.cwd.clone().filter(|cwd| cwd.starts_with('/'));
+        Self {
+            id: document.id.clone(),
+            cwd: cwd.unwrap_or_else(|| "/vercel/sandbox".to_owned()),
+        }
+    }
+
+    fn path<'a>(&'a self, rest: &[&'a str]) -> Vec<&'a str> {
+        let mut path = SESSIONS.to_vec();
+        path.push(&self.id);
+        path.extend(rest);
+        path
+    }
+
+    /// Waits until the machine runs.
+    pub(super) async fn wait_running(&self, client: &Client, mut status: Status) -> Result<(), VercelError> {
+        let ask = Ask::get("start the sandbox", self.path(&[]));
+        let mut wait = Duration::from_millis(250);
+        loop {
+            match status {
+                Status::Running | Status::Unknown => return Ok(()),
+                Status::Pending => {}
+                gone => return Err(ask.failed(Problem::Gone(gone.word().to_owned()))),
+            }
+            tokio::time::sleep(wait).await;
+            wait = (wait * 2).min(Duration::from_secs(4));
+            status = client.ask::<OfSession>(&ask).await?.session.status;
+        }
+    }
+
+    /// Runs a user's command to its end. Returns its exit code. `started` hears the API's id of it.
+    pub(super) async fn run(
+        &self,
+        client: &Client,
+        start: &Start<'_>,
+        output: Output<'_>,
+        mut started: impl FnMut(&str),
+    ) -> Result<i32, VercelError> {
+        let id = self.start(client, start).await?;
+        started(&id);
+        let mut passed = Passed::default();
+        self.follow(client, &id, &mut passed, output).await
+    }
+
+    /// Runs a command that leaves daemons: they may hold its output open, so its end is told with it.
+    pub(super) async fn run_attached(
+        &self,
+        client: &Client,
+        start: &Start<'_>,
+        output: Output<'_>,
+        mut started: impl FnMut(&str),
+    ) -> Result<i32, VercelError> {
+        let body = body(self, &start.script, start.env, true, false);
+        let ask = Ask::post("run the command", self.path(&["cmd"]), &body).once();
+        let mut passed = Passed::default();
+        let mut id = None;
+        let attached = async {
+            let response = client.open(&ask).await?;
+            let mut lines = Lines::of(&ask, response)?;
+            loop {
+                match lines.next(PATIENCE).await? {
+                    Next::Line(Line::Command(command)) => {
+                        started(&command.id);
+                        id = Some(command.id);
+                        if let Some(code) = command.exit_code {
+                            return Ok(code);
+                        }
+                    }
+                    Next::Line(Line::Output { data, .. }) => passed.pass(data, output).await,
+                    Next::Line(Line::Broken(why)) => return Err(ask.failed(Problem::BrokeOff(why))),
+                    Next::End => return Err(ask.failed(Problem::BrokeOff("it ended early".to_owned()))),
+                    Next::Silence => return Err(ask.failed(Problem::Late(PATIENCE))),
+                }
+            }
+        };
+        let broke = match attached.await {
+            Err(error) if error.again() != Again::Never => error,
+            done => return done,
+        };
+        let id = match id {
+            Some(id) => id,
+            None => {
+                client.wait(broke.again(), 1).await;
+                let id = match self.find(client, start.id).await? {
+                    Some(command) => command.id,
+                    None => self.start(client, start).await?,
+                };
+                started(&id);
+                id
+            }
+        };
+        self.follow(client, &id, &mut passed, output).await
+    }
+
+    /// Starts a user's command, once, whatever becomes of the answers.
+    async fn start(&self, client: &Client, start: &Start<'_>) -> Result<String, VercelError> {
+        let body = body(self, &start.script, start.env, false, false);
+        let ask = Ask::post("start the command", self.path(&["cmd"]), &body).once();
+        let mut tried = 0;
+        loop {
+            tried += 1;
+            let error = match client.ask::<OfCommand>(&ask).await {
+                Ok(started) => return Ok(started.command.id),
+                Err(error) if error.again() == Again::Never || tried == TRIES => return Err(error),
+                Err(error) => error,
+            };
+            client.wait(error.again(), tried).await;
+            // The answer may have been lost, and not the request.
+            let is_refused = matches!(error.status(), Some(400..=499));
+            if !is_refused && let Some(command) = self.find(client, start.id).await? {
+                return Ok(command.id);
+            }
+        }
+    }
+
+    /// A command that we have started: the one that was first.
+    async fn find(&self, client: &Client, id: &str) -> Result<Option<Command>, VercelError> {
+        let ask = Ask::get("find the command again", self.path(&["cmd"]));
+        let commands = client.ask::<Commands>(&ask).await?.commands;
+        let is_ours = |command: &Command| command.args.get(3).is_some_and(|arg| arg == id);
+        // Of two, the one that came second has ended with the code that says so.
+        let mut ours: Vec<Command> = commands.into_iter().filter(is_ours).collect();
+        ours.sort_by_key(|command| command.exit_code == Some(super::script::STARTED_BEFORE));
+        Ok(ours.into_iter().next())
+    }
+
+    /// Another command under the same id of ours than this one, which came second.
+    pub(super) async fn first_of(
+        &self,
+        client: &Client,
+        id: &str,
+        output: Output<'_>,
+    ) -> Result<Option<i32>, VercelError> {
+        match self.find(client, id).await? {
+            Some(command) if command.exit_code != Some(super::script::STARTED_BEFORE) => {
+                let mut passed = Passed::default();
+                self.follow(client, &command.id, &mut passed, output)
+                    .await
+                    .map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Passes a command's output on until it has ended; whatever breaks off is asked for again, without a limit.
+    async fn follow(
+        &self,
+        client: &Client,
+        id: &str,
+        passed: &mut Passed,
+        output: Output<'_>,
+    ) -> Result<i32, VercelError> {
+        let exit = Ask::get("wait for the command", self.path(&["cmd", id]))
+            .query(vec![("wait", "true")])
+            .limit(Some(EXIT_PATIENCE))
+            .once();
+        let mut ended = None;
+        let mut failures = 0;
+        loop {
+            let before = passed.bytes;
+            let logs = self.logs(client, id, passed, output, ended.is_some()).await;
+            match (logs, ended) {
+                (Ok(()), Some(code)) => return Ok(code),
+                (Ok(()), None) => {
+                    let asked = Instant::now();
+                    match client.ask::<OfCommand>(&exit).await {
+                        Ok(OfCommand { command }) => match command.exit_code {
+                            Some(code) if asked.elapsed() <= AT_ONCE => return Ok(code),
+                            // The output had broken off: the rest of it is still to be had.
+                            Some(code) => {
+                                ended = Some(code);
+                                continue;
+                            }
+                            None => {}
+                        },
+                        Err(error) if error.again() == Again::Never => return Err(error),
+                        Err(_) => {}
+                    }
+                }
+                // The rest of the output is not worth the result.
+                (Err(_), Some(code)) => return Ok(code),
+                (Err(error), None) => {
+                    if error.again() == Again::Never {
+                        return Err(error);
+                    }
+                    ended = self.has_ended(client, id).await?;
+                }
+            }
+            failures = if passed.bytes > before { 1 } else { failures + 1 };
+            client.wait(Again::Soon, failures).await;
+        }
+    }
+
+    /// The exit code of a command, if it has ended; `None` also where nobody says.
+    async fn has_ended(&self, client: &Client, id: &str) -> Result<Option<i32>, VercelError> {
+        let ask = Ask::get("look after the command", self.path(&["cmd", id])).once();
+        match client.ask::<OfCommand>(&ask).await {
+            Ok(OfCommand { command }) => Ok(command.exit_code),
+            Err(error) if error.again() == Again::Never => Err(error),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Passes output on until it ends. After the command has ended, nothing new is waited for.
+    async fn logs(
+        &self,
+        client: &Client,
+        id: &str,
+        passed: &mut Passed,
+        output: Output<'_>,
+        has_ended: bool,
+    ) -> Result<(), VercelError> {
+        let ask = Ask::get("read the command's output", self.path(&["cmd", id, "logs"])).once();
+        let response = client.open(&ask).await?;
+        let mut lines = Lines::of(&ask, response)?;
+        let mut replay = passed.bytes;
+        let patience = if has_ended { ANSWER } else { PATIENCE };
+        loop {
+            match lines.next(patience).await? {
+                Next::Line(Line::Output { mut data, .. }) => {
+                    if replay >= data.len() {
+                        replay -= data.len();
+                        continue;
+                    }
+                    if replay > 0 {
+                        // A boundary of characters, unless the replay is not the same: then it is passed whole.
+                        if data.is_char_boundary(replay) {
+                            data.drain(..replay);
+                        }
+                        replay = 0;
+                    }
+                    passed.pass(data, output).await;
+                }
+                Next::Line(Line::Command(_)) => {}
+                Next::Line(Line::Broken(why)) => return Err(ask.failed(Problem::BrokeOff(why))),
+                Next::End => return Ok(()),
+                Next::Silence => {
+                    if has_ended || self.has_ended(client, id).await?.is_some() {
+                        return Err(ask.failed(Problem::Late(patience)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Runs a script of ours to its end: what it prints, and its exit code. It may be run again.
+    pub(super) async fn script(
+        &self,
+        client: &Client,
+        what: &str,
+        script: &Script,
+        env: &[(String, String)],
+        sudo: bool,
+    ) -> Result<Printed, VercelError> {
+        let body = body(self, script, env, true, sudo);
+        let ask = Ask::post(what, self.path(&["cmd"]), &body);
+        let once = ask.clone().once();
+        let mut tries = Tries::of(client, &ask);
+        loop {
+            match printed(client, &once).await {
+                Err(error) => tries.after(error).await?,
+                printed => return printed,
+            }
+        }
+    }
+
+    /// Kills a command of the API's.
+    pub(super) async fn kill(&self, client: &Client, id: &str) -> Result<(), VercelError> {
+        let body = json!({ "signal": 9 });
+        let ask = Ask::post("kill the command", self.path(&["cmd", id, "kill"]), &body);
+        client.ask::<Value>(&ask).await.map(drop)
+    }
+
+    /// Unpacks a compressed archive below a directory.
+    pub(super) async fn write(
+        &self,
+        client: &Client,
+        archive: Bytes,
+        below: &str,
+    ) -> Result<(), VercelError> {
+        let ask = Ask {
+            method: Method::POST,
+            payload: Payload::Archive {
+                bytes: archive,
+                below,
+            },
+            ..Ask::get("bring the workspace in", self.path(&["fs", "write"])).limit(Some(UPLOAD))
+        };
+        client.ask::<Value>(&ask).await.map(drop)
+    }
+
+    /// A file; `None` where there is none.
+    pub(super) async fn read(&self, client: &Client, path: &str) -> Result<Option<File>, VercelError> {
+        let body = json!({ "path": path });
+        let ask = Ask::post(File::WHAT, self.path(&["fs", "read"]), &body);
+        let response = match client.open(&ask).await {
+            Err(error) if error.status() == Some(404) => return Ok(None),
+            answer => answer?,
+        };
+        let kind = response.headers().get(CONTENT_TYPE);
+        if kind.is_none_or(|kind| kind != "application/octet-stream") {
+            return Err(ask.failed(Problem::Unexpected("the answer is no file".to_owned())));
+        }
+        Ok(Some(File(response)))
+    }
+
+    /// Stops the machine; what is in it is lost.
+    pub(super) async fn stop(&self, client: &Client) -> Result<(), VercelError> {
+        let ask = Ask {
+            method: Method::POST,
+            ..Ask::get("stop the sandbox", self.path(&["stop"]))
+        };
+        client.ask::<Value>(&ask).await.map(drop)
+    }
+
+    /// Keeps the machine's files; the session ends with it. Sent once: the second time there is no session any more.
+    pub(super) async fn snapshot(&self, client: &Client, limit: Duration) -> Result<Snapshot, VercelError> {
+        let body = json!({});
+        let ask = Ask::post("make the snapshot", self.path(&["snapshot"]), &body)
+            .limit(Some(limit))
+            .once();
+        client.ask::<OfSnapshot>(&ask).await.map(|made| made.snapshot)
+    }
+}
+
+/// Runs a script once.
+async fn printed(client: &Client, ask: &Ask<'_>) -> Result<Printed, VercelError> {
+    let response = client.open(ask).await?;
+    let mut lines = Lines::of(ask, response)?;
+    let mut printed = Printed::default();
+    loop {
+        match lines.next(PATIENCE).await? {
+            Next::Line(Line::Output {
+                is_stdout: true,
+                data,
+            }) => printed.stdout += &data,
+            Next::Line(Line::Output { data, .. }) => printed.stderr += &data,
+            Next::Line(Line::Command(command)) => {
+                if let Some(code) = command.exit_code {
+                    printed.code = code;
+                    return Ok(printed);
+                }
+            }
+            Next::Line(Line::Broken(why)) => return Err(ask.failed(Problem::BrokeOff(why))),
+            Next::End => return Err(ask.failed(Problem::BrokeOff("it ended early".to_owned()))),
+            Next::Silence => return Err(ask.failed(Problem::Late(PATIENCE))),
+        }
+    }
+}
+
+/// A file of a sandbox on its way.
+#[derive(Debug)]
+pub(super) struct File(Response);
+
+impl File {
+    const WHAT: &str = "read a file of the sandbox";
+
+    /// The next bit; `None` is its end.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, VercelError> {
+        let ask = Ask::get(Self::WHAT, Vec::new());
+        let chunk = tokio::time::timeout(ANSWER, self.0.chunk()).await;
+        let chunk = chunk.map_err(|_| ask.failed(Problem::Late(ANSWER)))?;
+        chunk.map_err(|error| unreachable(&ask, error))
+    }
+}
+
+/// What a script has printed, and how it ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Printed {
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+    pub(super) code: i32,
+}
+
+impl Printed {
+    /// The bytes that were printed coded, from this line on.
+    pub(super) fn decoded(&self, from_line: usize) -> Result<Vec<u8>, base64::DecodeError> {
+        let coded: String = self.stdout.lines().skip(from_line).map(str::trim).collect();
+        STANDARD.decode(coded)
+    }
+
+    /// The end of what it has to say of a failure.
+    pub(super) fn why(&self) -> String {
+        let said = self.stderr.trim().lines().next_back().unwrap_or_default();
+        match said.chars().take(300).collect::<String>() {
+            said if said.is_empty() => format!("exit code {}", self.code),
+            said => format!("exit code {}: {said}", self.code),
+        }
+    }
+}
+
+impl Passed {
+    async fn pass(&mut self, data: String, output: Output<'_>) {
+        self.bytes += data.len();
+        for chunk in data.into_bytes().chunks(CHUNK) {
+            // Whoever does not listen any more does not want it.
+            let _ = output.send(chunk.to_vec()).await;
+        }
+    }
+}
+
+fn body(session: &Session, script: &Script, env: &[(String, String)], waits: bool, sudo: bool) -> Value {
+    let env: serde_json::Map<String, Value> = env
+        .iter()
+        .map(|(name, value)| (name.clone(), Value::String(value.clone())))
+        .collect();
+    let mut body = json!({
+        "command": "sh",
+        "args": script.args,
+        "cwd": session.cwd,
+        "env": env,
+        "sudo": sudo,
+    });
+    if waits {
+        body["wait"] = Value::Bool(true);
+        body["logs"] = Value::Bool(true);
+    }
+    body
+}

@@ -1,0 +1,137 @@
+//! Runs while everything goes wrong that can: throttling, lost answers, connections that drop.
+
+use std::collections::BTreeMap;
+
+use super::{Bench, texts};
+use crate::support::stderr;
+use crate::support::vercel::{Fault, Route, Rule, TOKEN};
+
+const SUITE: &str = "SANDBOX
+  source: upload
+  limits: FAST
+suite: { name: storm, pairs: [PAIRS] }
+runs: 4
+retry: { tries: 3, budget: 100% }
+attempt:
+  setup: echo set up
+  boot: echo booted
+  command: sh attempt.sh
+  result: results/{eval}.json
+  keep: { path: out }
+";
+
+/// Each start of it leaves a line where all sandboxes of the fake, and this test, can see it.
+const ATTEMPT: &str = r#"
+echo "$EVALWAVE_EVAL $EVALWAVE_ATTEMPT" >>"$STARTS"
+echo "first line of $EVALWAVE_EVAL $EVALWAVE_ATTEMPT"; sleep 0.3; echo last line
+mkdir -p results out; echo kept >out/file
+echo '{"passed": true}' >"results/$EVALWAVE_EVAL.json"
+"#;
+
+/// Runs the suite under these faults. Returns how often each attempt's agent was started.
+fn run(faults: Vec<Rule>, pairs: usize) -> Option<(Bench, BTreeMap<String, usize>)> {
+    let pairs: Vec<String> = (0..pairs)
+        .map(|number| format!("{{ experiment: agent, eval: e{number} }}"))
+        .collect();
+    let config = SUITE.replace("PAIRS", &pairs.join(", "));
+    let starts = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+    let config = format!("{config}  env: {{ STARTS: {} }}\n", starts.path().display());
+    let bench = Bench::real(faults, &config)?;
+    bench.suite.write("attempt.sh", ATTEMPT);
+    let done = bench.ev("run -o out");
+    assert!(!stderr(&done).contains(TOKEN));
+    done.success();
+    let mut started = BTreeMap::new();
+    for line in fs_err::read_to_string(starts.path()).unwrap().lines() {
+        *started.entry(line.to_owned()).or_insert(0) += 1;
+    }
+    Some((bench, started))
+}
+
+#[test]
+fn in_a_storm_every_attempt_is_graded_once_its_agent_run_once_and_nothing_is_left() {
+    let Some((bench, started)) = run(Rule::storm(0.05), 6) else {
+        return;
+    };
+    let summary = bench.summary();
+    assert_eq!(summary["totals"]["attempts"]["graded"], 24, "{summary:#}");
+    assert_eq!(summary["totals"]["attempts"]["passed"], 24);
+    assert_eq!(started.len(), 24);
+    let again: Vec<_> = started.iter().filter(|(_, times)| **times > 1).collect();
+    assert!(again.is_empty(), "no agent is run again: {again:?}");
+    let ended = bench.suite.read("out/journal.jsonl");
+    let ended = ended
+        .lines()
+        .filter(|line| line.contains("attempt_ended"))
+        .count();
+    assert_eq!(ended, 24, "none is graded twice");
+    assert_eq!(bench.sandboxes(), 0);
+    let shown: u64 = bench.vercel.state().faults.shown.values().sum();
+    assert!(shown > 10, "{shown} faults");
+    for (path, text) in texts(&bench.suite.path().join("out")) {
+        assert!(!text.contains(TOKEN), "{path}");
+    }
+}
+
+#[test]
+fn output_is_whole_however_often_its_stream_breaks_off() {
+    let faults = [
+        Fault::EarlyEof,
+        Fault::LostPoll(50),
+        Fault::ErrorLine,
+        Fault::BadGateway,
+        Fault::Reset,
+    ];
+    for fault in faults {
+        let what = format!("{fault:?}");
+        let Some((bench, started)) = run(vec![Rule::first(Route::Logs, 3, fault)], 1) else {
+            return;
+        };
+        assert!(started.values().all(|times| *times == 1), "{what}: {started:?}");
+        for attempt in 1..=4 {
+            let log = bench
+                .suite
+                .read(&format!("out/attempts/agent__e0/{attempt}/output.log"));
+            let expected = format!("set up\nbooted\nfirst line of e0 {attempt}\nlast line\n");
+            assert_eq!(log, expected, "{what}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_is_lost_starts_neither_a_second_machine_nor_a_second_agent() {
+    for route in [
+        Route::Create,
+        Route::Run,
+        Route::RunAndWait,
+        Route::Write,
+        Route::Delete,
+    ] {
+        for fault in [Fault::BadGateway, Fault::Lost] {
+            let what = format!("{route:?} {fault:?}");
+            let Some((bench, started)) = run(vec![Rule::first(route, 2, fault)], 1) else {
+                return;
+            };
+            assert_eq!(started.len(), 4, "{what}");
+            assert!(started.values().all(|times| *times == 1), "{what}: {started:?}");
+            assert_eq!(bench.summary()["totals"]["attempts"]["retried"], 0, "{what}");
+            assert_eq!(bench.sandboxes(), 0, "{what}");
+            assert_eq!(bench.vercel.state().counts.peak_live(), 4, "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_download_that_fails_is_tried_again_and_its_agent_is_not() {
+    let broken = Rule {
+        on: vec![Route::RunAndWait],
+        fault: Fault::EarlyEof,
+        at: Vec::new(),
+        probability: 0.4,
+    };
+    let Some((bench, started)) = run(vec![broken], 3) else {
+        return;
+    };
+    assert_eq!(bench.summary()["totals"]["attempts"]["passed"], 12);
+    assert!(started.values().all(|times| *times == 1), "{started:?}");
+}

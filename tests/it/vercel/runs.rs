@@ -1,0 +1,223 @@
+//! What a run asks for, what it leaves, and what it says.
+
+use std::process::Stdio;
+
+use super::{Bench, texts};
+use crate::support::vercel::{Fault, Light, Limits, Machines, Route, Rule, TOKEN};
+use crate::support::{git, stderr, stdout};
+
+/// Pairs whose attempts take some time and pass or fail by their exit code alone.
+fn timed(pairs: usize, seconds: &str, sandbox: &str) -> String {
+    let pairs: Vec<String> = (0..pairs)
+        .map(|number| format!("{{ experiment: agent, eval: e{number} }}"))
+        .collect();
+    format!(
+        "SANDBOX\n  source: upload\n  {sandbox}\nsuite: {{ name: wave, pairs: [{}] }}\nruns: 2\nattempt:\n  command: agent takes-{seconds}s\n  \
+         format: exit-code\n  boot: start-daemons\n",
+        pairs.join(", ")
+    )
+}
+
+#[test]
+fn a_wave_is_graded_with_few_requests_within_the_quota_and_leaves_nothing() {
+    let limits = Limits {
+        vcpus_per_minute: [300, 60, 6_000],
+        ..Limits::default()
+    };
+    let config = timed(60, "0.2", "limits: { vcpus-per-minute: [300, 60, 6000] }");
+    let light = Light {
+        scale: 1.0,
+        ..Light::default()
+    };
+    let bench = Bench::with(
+        Machines::light(light),
+        limits,
+        Vec::new(),
+        &config.replace("runs: 2", "runs: 1"),
+    );
+    bench.ev("run -o out").success();
+    let summary = bench.summary();
+    assert_eq!(summary["totals"]["attempts"]["graded"], 60);
+    assert_eq!(summary["run"]["sandbox"], "vercel");
+    let state = bench.vercel.state();
+    assert!(state.counts.all() <= 12 * 60, "{}", state.counts.json());
+    assert_eq!(state.counts.with(Route::Create, 200), 60);
+    assert_eq!(
+        state.counts.with(Route::Create, 429),
+        0,
+        "no more is asked for than is allowed"
+    );
+    assert!(state.counts.peak_deletes_per_second() <= 20);
+    assert!(state.sandboxes.is_empty());
+}
+
+#[test]
+fn without_credentials_nothing_is_planned_and_they_are_named() {
+    let bench = Bench::light(Vec::new(), &timed(1, "0", "limits: FAST"));
+    for command in ["plan", "run -o out", "snapshot check"] {
+        let mut command = bench.command(command);
+        let done = command
+            .env_remove("VERCEL_TOKEN")
+            .env("VERCEL_TEAM_ID", " ")
+            .assert()
+            .code(2);
+        assert_eq!(
+            stderr(&done),
+            "error: missing in the environment: `VERCEL_TOKEN`, `VERCEL_TEAM_ID` (`sandbox.kind: vercel`)\n\
+             set it; nothing is planned without it\n"
+        );
+    }
+    assert_eq!(bench.vercel.state().counts.all(), 0);
+}
+
+#[test]
+fn credentials_that_are_refused_end_the_run_at_once_and_say_so() {
+    let bench = Bench::light(Vec::new(), &timed(30, "600", "limits: FAST"));
+    let done = bench
+        .command("run -o out")
+        .env("VERCEL_TOKEN", "wrong-token-of-mine")
+        .assert()
+        .code(4);
+    let shown = stdout(&done) + &stderr(&done);
+    assert!(!shown.contains("wrong-token-of-mine"));
+    let summary = bench.summary();
+    let pairs = summary["pairs"].as_array().unwrap().iter();
+    let attempts = pairs.flat_map(|pair| pair["attempts"].as_array().unwrap());
+    // Those that were not answered yet are cancelled.
+    let errors: Vec<_> = attempts
+        .map(|attempt| &attempt["error"])
+        .filter(|error| !error.is_null())
+        .collect();
+    assert!(errors.len() >= 10, "{errors:?}");
+    for error in errors {
+        assert_eq!(error["class"], "refused");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("`VERCEL_TOKEN`"), "{message}");
+    }
+    // Not twelve tries of each attempt, nor three attempts of each.
+    let refused = bench.vercel.state().counts.of(Route::Create);
+    assert!(refused <= 64, "{refused}");
+}
+
+#[test]
+fn a_run_that_is_killed_in_mid_wave_leaves_nothing_once_it_is_cleaned_up() {
+    let bench = Bench::light(Vec::new(), &timed(20, "600", "limits: FAST"));
+    let program = bench.command("run -o out");
+    let mut command = std::process::Command::new(program.get_program());
+    command
+        .args(program.get_args())
+        .current_dir(bench.suite.path())
+        .env_clear();
+    for (name, value) in program.get_envs() {
+        if let Some(value) = value {
+            command.env(name, value);
+        }
+    }
+    let mut run = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while bench.vercel.state().counts.with(Route::Run, 200) < 30 {
+        std::thread::yield_now();
+    }
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert!(bench.sandboxes() >= 30);
+    let done = bench.ev("cleanup out").success();
+    assert!(stderr(&done).contains("sandboxes of"), "{}", stderr(&done));
+    assert_eq!(bench.sandboxes(), 0);
+    assert_eq!(bench.vercel.state().counts.live, 0);
+}
+
+#[test]
+fn a_session_that_is_gone_is_an_infrastructure_failure_and_is_never_resumed() {
+    let gone = Rule::first(Route::Logs, 2, Fault::SessionOver);
+    let bench = Bench::light(vec![gone], &timed(3, "0.1", "limits: FAST"));
+    bench.ev("run -o out").success();
+    let summary = bench.summary();
+    assert_eq!(summary["totals"]["attempts"]["graded"], 6);
+    assert_eq!(summary["totals"]["attempts"]["retried"], 2);
+    let state = bench.vercel.state();
+    assert_eq!(
+        state.counts.with(Route::Create, 200),
+        8,
+        "each in a fresh sandbox"
+    );
+    assert_eq!(state.counts.of(Route::Get), 0);
+    assert!(state.sandboxes.is_empty());
+}
+
+#[test]
+fn every_sandbox_is_labelled_limited_and_not_persistent() {
+    let policy = "network-policy: { allow: { api.example: [{ transform: [{ headers: { x-key: '${PROVIDER_KEY}' } }] }] } }";
+    let config = timed(1, "2", &format!("limits: FAST\n  {policy}"));
+    let bench = Bench::light(Vec::new(), &config);
+    let seen = std::thread::scope(|scope| {
+        let mut command = bench.command("run -o out");
+        command.env("PROVIDER_KEY", "sk-provider-key-1");
+        let running = scope.spawn(move || command.output());
+        let seen = loop {
+            if bench.vercel.state().counts.with(Route::Run, 200) == 2 {
+                break bench.vercel.state().sandboxes.values().next().cloned().unwrap();
+            }
+            std::thread::yield_now();
+        };
+        let _ = running.join();
+        seen
+    });
+    assert!(!seen.persistent);
+    assert_eq!(seen.tags["evalwave-attempt"].len(), 3);
+    assert!(seen.name.starts_with(&seen.tags["evalwave-run"]));
+    assert!(seen.tags.contains_key("evalwave-expires"));
+    assert!(seen.timeout > 600_000 && seen.timeout < 24 * 3_600_000);
+    // The service tells which headers it injects, and never what is in them.
+    let policy = seen.policy.unwrap().to_string();
+    assert!(
+        policy.contains("x-key") && policy.contains("api.example"),
+        "{policy}"
+    );
+    for (path, text) in texts(&bench.suite.path().join("out")) {
+        assert!(
+            !text.contains("sk-provider-key-1") && !text.contains(TOKEN),
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn a_sandbox_fetches_this_repository_at_the_measured_revision() {
+    let config = "SANDBOX\n  limits: FAST\nsuite: { name: git, pairs: [{ experiment: a, eval: b }] }\n\
+                  attempt: { command: cat version, format: exit-code }\n";
+    let Some(bench) = Bench::real(Vec::new(), config) else {
+        return;
+    };
+    let path = bench.suite.path();
+    git(path, &["init", "--quiet", "o/r.git"]);
+    let repository = path.join("o/r.git");
+    for version in ["one", "two"] {
+        fs_err::write(repository.join("version"), version).unwrap();
+        git(&repository, &["add", "."]);
+        git(&repository, &["commit", "--quiet", "--message", version]);
+    }
+    let revision = |name: &str| {
+        let output = std::process::Command::new("git")
+            .current_dir(&repository)
+            .args(["rev-parse", name])
+            .output();
+        String::from_utf8(output.unwrap().stdout)
+            .unwrap()
+            .trim()
+            .to_owned()
+    };
+    for (name, text) in [("HEAD~1", "one"), ("HEAD", "two")] {
+        let done = bench
+            .command("run -o out --overwrite")
+            .env("GITHUB_SERVER_URL", format!("file://{path}"))
+            .env("GITHUB_REPOSITORY", "o/r")
+            .env("EVAL_REVISION", revision(name))
+            .assert();
+        done.success();
+        assert_eq!(bench.suite.read("out/attempts/a__b/1/output.log"), text);
+    }
+}

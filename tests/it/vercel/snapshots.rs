@@ -1,0 +1,198 @@
+//! Warm boots: a snapshot is made, found, used, and done without where it fails.
+
+use super::Bench;
+use crate::action::{Workflow, pull_request};
+use crate::support::github::State;
+use crate::support::vercel::{Fault, PROJECT, Route, Rule, TEAM, TOKEN};
+use crate::support::{stderr, stdout};
+
+const SUITE: &str = "SANDBOX
+  source: upload
+  warm: { files: [deps.lock] }
+  limits: FAST
+suite: { name: warm, pairs: [{ experiment: a, eval: one }, { experiment: a, eval: two }] }
+runs: 3
+attempt:
+  setup: mkdir -p deps && cp deps.lock deps/installed && echo installed
+  command: cat deps/installed code.txt
+  format: exit-code
+";
+
+fn bench(faults: Vec<Rule>) -> Option<Bench> {
+    let bench = Bench::real(faults, SUITE)?;
+    bench.suite.write("deps.lock", "v1\n");
+    bench.suite.write("code.txt", "first\n");
+    bench.suite.write("gone-later.txt", "x\n");
+    Some(bench)
+}
+
+fn boots(bench: &Bench) -> Vec<String> {
+    let summary = bench.summary();
+    let pairs = summary["pairs"].as_array().unwrap().clone();
+    let attempts = pairs.iter().flat_map(|pair| pair["attempts"].as_array().unwrap());
+    attempts
+        .map(|attempt| attempt["boot"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_snapshot_holds_setup_and_nothing_of_the_commit() {
+    let Some(bench) = bench(Vec::new()) else { return };
+    let none = bench.ev("snapshot check").code(3);
+    assert!(
+        stderr(&none).contains("there is no snapshot for key"),
+        "{}",
+        stderr(&none)
+    );
+    let built = bench.ev("snapshot build").success();
+    let id = stdout(&built);
+    assert!(
+        stderr(&built).contains("\ninstalled\nmade: snapshot"),
+        "{}",
+        stderr(&built)
+    );
+    // Found again, by anybody, without a state of our own; and not made twice.
+    assert_eq!(stdout(&bench.ev("snapshot build").success()), id);
+    assert_eq!(stdout(&bench.ev("snapshot check").success()), id);
+    assert_eq!(bench.vercel.state().counts.of(Route::Snapshot), 1);
+
+    bench.suite.write("code.txt", "second\n");
+    fs_err::remove_file(bench.suite.path().join("gone-later.txt")).unwrap();
+    bench.suite.write("list.sh", "ls");
+    let done = bench.ev("run -o out").success();
+    assert!(stdout(&done).contains("6/6 warm"), "{}", stdout(&done));
+    assert!(bench.suite.read("out/report.md").contains("6/6 warm"));
+    assert_eq!(boots(&bench), ["warm"; 6]);
+    // The files are this commit's; setup was not run again.
+    assert_eq!(
+        bench.suite.read("out/attempts/a__one/1/output.log"),
+        "v1\nsecond\n"
+    );
+    let attempt = bench.suite.read("out/attempts/a__one/1/attempt.json");
+    assert!(attempt.contains(&format!("warm boot: from snapshot `{}`", id.trim())));
+
+    // Another lockfile, another key.
+    bench.suite.write("deps.lock", "v2\n");
+    bench.ev("snapshot check").code(3);
+    bench.suite.write("deps.lock", "v1\n");
+    bench.ev("snapshot delete").success();
+    bench.ev("snapshot check").code(3);
+    assert_eq!(bench.sandboxes(), 0);
+}
+
+#[test]
+fn a_snapshot_that_is_gone_before_the_wave_means_a_cold_run_that_says_why() {
+    let Some(bench) = bench(Vec::new()) else { return };
+    let done = bench
+        .command("run -o out")
+        .env("EVAL_SNAPSHOT_ID", "snap_nowhere")
+        .assert()
+        .success();
+    assert_eq!(boots(&bench), ["cold"; 6]);
+    assert!(
+        stdout(&done).contains("snapshot `snap_nowhere` is not there"),
+        "{}",
+        stdout(&done)
+    );
+    assert_eq!(
+        bench.suite.read("out/attempts/a__one/1/output.log"),
+        "installed\nv1\nfirst\n"
+    );
+    let attempt = bench.suite.read("out/attempts/a__two/3/attempt.json");
+    assert!(
+        attempt.contains("cold boot: snapshot `snap_nowhere` is not there"),
+        "{attempt}"
+    );
+}
+
+#[test]
+fn a_snapshot_that_fails_in_the_wave_is_done_without_and_after_three_failures_not_tried_again() {
+    let expired = Rule {
+        on: vec![Route::Create],
+        fault: Fault::SnapshotGone,
+        at: Vec::new(),
+        probability: 1.0,
+    };
+    let Some(bench) = bench(Vec::new()) else { return };
+    let id = stdout(&bench.ev("snapshot build").success());
+    bench.vercel.state().faults.replace(vec![expired]);
+    bench.ev("run -o out --concurrency 1").success();
+    assert_eq!(boots(&bench), ["cold"; 6]);
+    let refused = bench.vercel.state().counts.with(Route::Create, 410);
+    assert_eq!(refused, 3);
+    let attempt = |path: &str| bench.suite.read(&format!("out/attempts/{path}/attempt.json"));
+    assert!(attempt("a__one/1").contains(&format!("cold boot: snapshot `{}` cannot be used", id.trim())));
+    assert!(attempt("a__two/3").contains("3 sandboxes could not start from snapshot"));
+}
+
+#[test]
+fn two_builds_of_one_key_make_one_snapshot() {
+    let Some(bench) = bench(Vec::new()) else { return };
+    let ids: Vec<String> = std::thread::scope(|scope| {
+        let builds: Vec<_> = (0..2)
+            .map(|_| scope.spawn(|| stdout(&bench.ev("snapshot build").success())))
+            .collect();
+        builds.into_iter().map(|build| build.join().unwrap()).collect()
+    });
+    assert_eq!(ids[0], ids[1]);
+    assert_eq!(bench.vercel.state().counts.with(Route::Snapshot, 200), 1);
+}
+
+#[test]
+fn a_setup_that_fails_makes_no_snapshot_and_is_not_in_the_way_of_the_next_build() {
+    let Some(bench) = bench(Vec::new()) else { return };
+    let text = bench.suite.read("evalwave.yml");
+    bench
+        .suite
+        .write("evalwave.yml", &text.replace("echo installed", "false"));
+    let done = bench.ev("snapshot build").code(3);
+    assert!(
+        stderr(&done).contains("`attempt.setup` ended with exit code 1"),
+        "{}",
+        stderr(&done)
+    );
+    assert_eq!(bench.sandboxes(), 0);
+}
+
+#[test]
+fn a_step_of_a_workflow_builds_the_snapshot() {
+    let Some(bench) = bench(Vec::new()) else { return };
+    let Bench { suite, vercel } = bench;
+    let workflow = Workflow::new(suite, State::default()).input("command", "snapshot");
+    let fork = pull_request(2, "stranger/evals");
+    let workflow = workflow.event("pull_request", "refs/pull/12/merge", fork);
+    let skipped = workflow.run();
+    assert_eq!(
+        (skipped.code, skipped.output("conclusion")),
+        (0, "skipped"),
+        "{}",
+        skipped.log
+    );
+    assert!(skipped.annotations("notice")[0].contains("needs `VERCEL_TOKEN`"));
+    assert_eq!(vercel.state().counts.of(Route::Snapshot), 0);
+
+    let workflow = workflow
+        .event("push", "refs/heads/main", serde_json::json!({}))
+        .set("VERCEL_TOKEN", TOKEN)
+        .set("VERCEL_TEAM_ID", TEAM)
+        .set("VERCEL_PROJECT_ID", PROJECT);
+    let step = workflow.run();
+    assert_eq!(
+        (step.code, step.output("conclusion")),
+        (0, "success"),
+        "{}",
+        step.log
+    );
+    assert!(step.log.contains("installed\nmade: snapshot"), "{}", step.log);
+    assert_eq!(vercel.state().counts.of(Route::Snapshot), 1);
+}
+
+#[test]
+fn a_step_that_builds_a_snapshot_of_other_sandboxes_says_what_it_is_for() {
+    let suite = crate::action::suite("agent/task", "", &crate::action::always(true));
+    let step = Workflow::new(suite, State::default())
+        .input("command", "snapshot")
+        .run();
+    let expected = "::error title=evalwave::snapshots are for `sandbox.kind: vercel`, found `local`";
+    assert_eq!((step.code, step.annotations("error")), (2, vec![expected]));
+}
