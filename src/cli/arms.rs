@@ -16,7 +16,7 @@ use super::recorder::{Audience, Recording};
 use super::signals::Signals;
 use super::sources::Suite;
 use super::{Failure, engine, tell};
-use crate::catalog::Leash;
+use crate::catalog::{self, Leash};
 use crate::model::{Concurrency, Run, RunPlan};
 use crate::plan;
 use crate::runner::{self, Earlier, Job};
@@ -77,6 +77,11 @@ impl Arm {
             place.run_id,
             common.started_at,
         )?;
+        if place.root == common.suite.root
+            && let Some(revision) = engine::revision(&config.sandbox)
+        {
+            job.commit = catalog::commit_named(place.root, revision);
+        }
         let resumes = place.occupied == Occupied::Resume
             && (place.name.is_empty() || store::holds_run(&place.directory));
         let (backend, directory) = if resumes {

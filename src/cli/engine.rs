@@ -56,6 +56,14 @@ pub(super) fn hidden(config: &SandboxConfig, context: &Context) -> Vec<String> {
     }
 }
 
+/// The revision that sandboxes fetch themselves, where it is another than what is checked out.
+pub(super) fn revision(config: &SandboxConfig) -> Option<&str> {
+    match config {
+        SandboxConfig::Vercel(config) => config.revision.as_deref(),
+        SandboxConfig::Local(_) | SandboxConfig::Docker(_) | SandboxConfig::Command(_) => None,
+    }
+}
+
 /// The engine for a run; `root` is the configuration's.
 pub(super) fn backend(
     config: &SandboxConfig,
@@ -91,7 +99,7 @@ pub(super) fn backend(
             let options = command_options(&job.attempt, root, context);
             Ok(Arc::new(CommandBackend::new(command, options, &job.run_id)))
         }
-        SandboxConfig::Vercel(config) => Ok(Arc::new(vercel::backend(config, job, context)?)),
+        SandboxConfig::Vercel(config) => Ok(Arc::new(vercel::backend(config, job, root, context)?)),
     }
 }
 

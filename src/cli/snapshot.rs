@@ -63,7 +63,7 @@ pub(super) fn act(
     let workspace = job::workspace(config, &suite.root, &[])?;
     let now = context::now();
     let job = job::job(config, &means, workspace, plan, context::new_run_id(now), now)?;
-    let backend = vercel::backend(of_vercel, &job, context)?;
+    let backend = vercel::backend(of_vercel, &job, &suite.root, context)?;
     let setup = runner::setup(&job);
     driver.set_out();
     let done = match action {

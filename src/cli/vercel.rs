@@ -53,13 +53,20 @@ pub(super) fn hidden(config: &VercelConfig, context: &Context) -> Vec<String> {
         .collect()
 }
 
-/// The engine for a run.
-pub(super) fn backend(config: &VercelConfig, job: &Job, context: &Context) -> Result<VercelBackend, Failure> {
+/// The engine for a run; `root` is the configuration's.
+pub(super) fn backend(
+    config: &VercelConfig,
+    job: &Job,
+    root: &Utf8Path,
+    context: &Context,
+) -> Result<VercelBackend, Failure> {
     let config = VercelConfig {
         network_policy: config
             .network_policy
             .as_ref()
             .map(|policy| filled(policy, context)),
+        // The revision that is given is this one's, not the base's beside it.
+        revision: config.revision.clone().filter(|_| job.workspace.root == root),
         ..config.clone()
     };
     let repository = match config.source {
@@ -147,9 +154,15 @@ fn repository(config: &VercelConfig, root: &Utf8Path, context: &Context) -> Resu
             .filter(|token| !token.is_empty())
     });
     let login = token.filter(|_| url.starts_with(&format!("{host}/")));
+    let directory = git::command(root, &["rev-parse", "--show-prefix"])
+        .output()
+        .ok()
+        .filter(|output| output.status.success());
+    let directory = directory.map(|output| String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
     Ok(Repository {
         url,
         revision,
+        directory: directory.unwrap_or_default().trim_end_matches('/').into(),
         login: login.map(|token| ("x-access-token".to_owned(), token.to_owned())),
     })
 }

@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use camino::Utf8Path;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -287,7 +288,7 @@ impl Engine {
             turn,
         )
         .await?;
-        let session = Session::of(&created.session);
+        let session = self.session(&created.session);
         session
             .wait_running(&self.account.client, created.session.status)
             .await?;
@@ -295,10 +296,20 @@ impl Engine {
     }
 
     fn cold_origin(&self) -> Origin<'_> {
-        match (self.config.source, &self.repository) {
-            (VercelFiles::Repository, Some(repository)) => Origin::Repository(repository),
-            _ => Origin::Nothing,
+        self.fetched().map_or(Origin::Nothing, Origin::Repository)
+    }
+
+    /// The repository, where sandboxes fetch their files from it.
+    fn fetched(&self) -> Option<&Repository> {
+        match self.config.source {
+            VercelFiles::Repository => self.repository.as_ref(),
+            VercelFiles::Upload => None,
         }
+    }
+
+    fn session(&self, document: &api::Session) -> Session {
+        let directory = self.fetched().map(|repository| repository.directory.as_path());
+        Session::of(document, directory.unwrap_or(Utf8Path::new("")))
     }
 
     /// When it is, so long from now.

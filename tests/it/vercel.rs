@@ -1,6 +1,7 @@
 //! Whole runs in sandboxes of Vercel: the real binary against the fake that Vercel's official client accepts.
 
 mod faults;
+mod repository;
 mod runs;
 mod snapshots;
 
@@ -68,6 +69,17 @@ impl Bench {
 
     fn sandboxes(&self) -> usize {
         self.vercel.state().sandboxes.len()
+    }
+
+    /// Sandboxes besides those by whose names snapshots are found, which run no more.
+    fn left(&self) -> Vec<String> {
+        let state = self.vercel.state();
+        assert_eq!(state.counts.live, 0);
+        let names = state.sandboxes.keys();
+        names
+            .filter(|name| !name.starts_with("evalwave-warm-"))
+            .cloned()
+            .collect()
     }
 }
 

@@ -2,8 +2,12 @@
 
 use reqwest::Url;
 
+use super::client::Client;
 use super::create::Repository;
+use super::error::VercelError;
 use super::script::Script;
+use super::session::Session;
+use crate::sandbox::SandboxError;
 
 /// The password is in the environment alone, and is told to the repository's own host alone.
 const CHECKOUT: &str = r#"
@@ -27,8 +31,31 @@ if [ "$submodules" = 1 ]; then
 fi
 "#;
 
+/// Brings a machine's files to the revision, where its creation has not.
+pub(super) async fn check_out(
+    client: &Client,
+    session: &Session,
+    repository: &Repository,
+    is_warm: bool,
+    submodules: bool,
+) -> Result<(), SandboxError> {
+    let Some((script, env)) = script(repository, is_warm, submodules) else {
+        return Ok(());
+    };
+    let what = "check the revision out in the sandbox";
+    let printed = session
+        .at_top()
+        .script(client, what, &script, &env, false)
+        .await
+        .map_err(VercelError::in_sandbox)?;
+    match printed.code {
+        0 => Ok(()),
+        _ => Err(SandboxError::new(format!("cannot {what}: {}", printed.why()))),
+    }
+}
+
 /// The script and its environment; `None` where there is nothing to do.
-pub(super) fn script(
+fn script(
     repository: &Repository,
     is_warm: bool,
     submodules: bool,
@@ -58,6 +85,8 @@ pub(super) fn script(
 
 #[cfg(test)]
 mod tests {
+    use camino::Utf8PathBuf;
+
     use super::script;
     use crate::sandbox::vercel::Repository;
 
@@ -66,6 +95,7 @@ mod tests {
         let repository = Repository {
             url: "https://github.com/o/r.git".to_owned(),
             revision: "abc".to_owned(),
+            directory: Utf8PathBuf::new(),
             login: Some(("x-access-token".to_owned(), "s3cret-token".to_owned())),
         };
         assert!(script(&repository, false, false).is_none());

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use camino::Utf8PathBuf;
 use serde_json::{Map, Value, json};
 
 use super::api::{Created, Status};
@@ -42,6 +43,8 @@ pub struct Repository {
     pub url: String,
     /// The commit, or a name of one.
     pub revision: String,
+    /// The suite's directory in it; empty is the repository itself.
+    pub directory: Utf8PathBuf,
     /// A user's name and password, where it is private.
     pub login: Option<(String, String)>,
 }
@@ -219,6 +222,7 @@ async fn by_name(client: &Client, name: &str) -> Result<Created, VercelError> {
 mod tests {
     use std::time::Duration;
 
+    use camino::Utf8PathBuf;
     use serde_json::json;
 
     use super::{Origin, Repository, body, tag, version};
@@ -257,6 +261,7 @@ mod tests {
         let repository = Repository {
             url: "https://github.com/o/r.git".to_owned(),
             revision: "abc".to_owned(),
+            directory: Utf8PathBuf::new(),
             login: None,
         };
         let origin = Origin::Repository(&repository);

@@ -9,12 +9,11 @@ use flate2::write::GzDecoder;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
-use super::checkout;
+use super::checkout::check_out;
 use super::error::VercelError;
 use super::script::{self, Script, inside};
 use super::session::{Printed, Session, Start};
 use super::{Engine, Started};
-use crate::config::VercelFiles;
 use crate::glob::{is_pattern, path_glob};
 use crate::model::{Boot, ErrorClass};
 use crate::sandbox::limit::Admission;
@@ -116,21 +115,15 @@ impl Sandbox for Machine {
 
     async fn upload(&mut self, workspace: &Workspace) -> Result<(), SandboxError> {
         let engine = &self.engine;
-        if let (VercelFiles::Repository, Some(repository)) = (engine.config.source, &engine.repository) {
-            let checkout = checkout::script(repository, self.snapshot.is_ok(), engine.config.submodules);
-            let Some((script, env)) = checkout else {
-                return Ok(());
-            };
-            let what = "check the revision out in the sandbox";
-            let printed = self
-                .session
-                .script(&engine.account.client, what, &script, &env, false)
-                .await;
-            let printed = printed.map_err(VercelError::in_sandbox)?;
-            return match printed.code {
-                0 => Ok(()),
-                _ => Err(SandboxError::new(format!("cannot {what}: {}", printed.why()))),
-            };
+        if let Some(repository) = engine.fetched() {
+            return check_out(
+                &engine.account.client,
+                &self.session,
+                repository,
+                self.snapshot.is_ok(),
+                engine.config.submodules,
+            )
+            .await;
         }
         if workspace.files.is_empty() {
             return Ok(());

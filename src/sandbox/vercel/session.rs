@@ -6,6 +6,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use camino::Utf8Path;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
@@ -45,7 +46,9 @@ const SESSIONS: [&str; 3] = ["v2", "sandboxes", "sessions"];
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     pub(super) id: String,
-    /// Where commands run; absolute.
+    /// Where the service puts files; absolute.
+    top: String,
+    /// Where commands run: there, or below it.
     pub(super) cwd: String,
 }
 
@@ -68,11 +71,25 @@ struct Passed {
 }
 
 impl Session {
-    pub(super) fn of(document: &Document) -> Self {
-        let cwd = document.cwd.clone().filter(|cwd| cwd.starts_with('/'));
+    /// A session whose workspace is this directory of its files; empty is all of them.
+    pub(super) fn of(document: &Document, directory: &Utf8Path) -> Self {
+        let top = document.cwd.clone().filter(|cwd| cwd.starts_with('/'));
+        let top = top.unwrap_or_else(|| "/vercel/sandbox".to_owned());
         Self {
             id: document.id.clone(),
-            cwd: cwd.unwrap_or_else(|| "/vercel/sandbox".to_owned()),
+            cwd: match directory.as_str() {
+                "" => top.clone(),
+                below => format!("{top}/{below}"),
+            },
+            top,
+        }
+    }
+
+    /// The same, whose workspace is all of its files.
+    pub(super) fn at_top(&self) -> Self {
+        Self {
+            cwd: self.top.clone(),
+            ..self.clone()
         }
     }
 

@@ -11,13 +11,14 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 
 use super::api::{Created, Snapshot, SnapshotStatus, Snapshots, Status};
+use super::checkout::check_out;
 use super::client::Ask;
 use super::create::{body, create, version};
 use super::error::{Problem, VercelError};
 use super::script::Script;
 use super::session::{Session, Start};
 use super::{Engine, VercelBackend, archive};
-use crate::config::{CommandLine, VercelBase, VercelConfig, VercelFiles};
+use crate::config::{CommandLine, VercelBase, VercelConfig};
 use crate::glob::PathGlobs;
 use crate::sandbox::{SandboxError, SandboxSpec, Setup};
 
@@ -421,7 +422,7 @@ impl Engine {
         if tags.get(BUILD_TAG).map(String::as_str) != ours.as_str() {
             return Ok(None);
         }
-        let session = Session::of(&created.session);
+        let session = self.session(&created.session);
         session
             .wait_running(&self.account.client, created.session.status)
             .await?;
@@ -438,7 +439,11 @@ impl Engine {
     ) -> Result<(), SandboxError> {
         let client = &self.account.client;
         let lost = VercelError::in_sandbox;
-        let uploads = self.config.source == VercelFiles::Upload || self.repository.is_none();
+        let repository = self.fetched();
+        if let Some(repository) = repository {
+            check_out(client, session, repository, false, self.config.submodules).await?;
+        }
+        let uploads = repository.is_none();
         if uploads && !setup.workspace.files.is_empty() {
             let archive = self.archives.of(&setup.workspace, &session.cwd).await?;
             session.write(client, archive, "/").await.map_err(lost)?;
