@@ -11,7 +11,7 @@ use super::job::{self, Means};
 use super::past::Past;
 use super::sources::Suite;
 use super::{Failure, engine, print, tell, vercel};
-use crate::config::SandboxConfig;
+use crate::config::{SandboxConfig, VercelConfig};
 use crate::model::ExitCode;
 use crate::plan::Experience;
 use crate::runner;
@@ -37,6 +37,17 @@ pub(super) fn selection(config: Option<Utf8PathBuf>) -> SelectionArguments {
     }
 }
 
+/// The engine as a builder needs it: what a network policy names is the attempts'.
+pub(super) fn builder(config: &SandboxConfig) -> SandboxConfig {
+    match config {
+        SandboxConfig::Vercel(config) => SandboxConfig::Vercel(VercelConfig {
+            network_policy: None,
+            ..config.clone()
+        }),
+        other => other.clone(),
+    }
+}
+
 /// Does it. What cannot be done because the service or `attempt.setup` fails is exit code 3.
 pub(super) fn act(
     action: SnapshotAction,
@@ -52,7 +63,7 @@ pub(super) fn act(
         )
         .into());
     };
-    engine::check(&config.sandbox, context)?;
+    engine::check(&builder(&config.sandbox), context)?;
     // A snapshot is the same whatever earlier runs took.
     let past = Past {
         experience: Experience::default(),

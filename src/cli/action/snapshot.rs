@@ -22,7 +22,7 @@ pub(super) fn build(
     subject::refuse_dangerous(invocation, inputs.accepts_untrusted)?;
     let driver = Driver::new()?;
     let suite = Suite::read(&snapshot::selection(inputs.config.clone()), &[], &driver, context)?;
-    let missing: Vec<String> = engine::missing(&suite.config.sandbox, context)
+    let missing: Vec<String> = engine::missing(&snapshot::builder(&suite.config.sandbox), context)
         .iter()
         .map(|name| format!("`{name}`"))
         .collect();

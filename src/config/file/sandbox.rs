@@ -285,29 +285,30 @@ pub(in crate::config) struct Vercel {
     kind: VercelKind,
     /// vCPUs of a sandbox. Default: 2.
     pub(in crate::config) vcpus: Option<Whole<1, 64>>,
-    /// The runtime, such as `node24`.
+    /// The runtime. Default: `node24`.
     pub(in crate::config) runtime: Option<Text>,
     /// An image instead of a runtime.
     pub(in crate::config) image: Option<Text>,
     /// Where a sandbox's files come from: this repository at the measured revision, or an upload.
+    /// Default: `repository`.
     pub(in crate::config) source: Option<VercelSource>,
-    /// Whether submodules are fetched.
+    /// Whether submodules are fetched. Default: `false`.
     pub(in crate::config) submodules: Option<bool>,
-    /// The sandbox's own time limit.
+    /// The sandbox's own time limit. Default: what an attempt may take.
     pub(in crate::config) timeout: Option<Span>,
-    /// The snapshot that sandboxes start from.
+    /// The snapshot that sandboxes start from. Default: the one that `warm` finds, if any.
     pub(in crate::config) snapshot_id: Option<Text>,
-    /// Which hosts a sandbox reaches, and which headers are added for it.
+    /// Which hosts a sandbox reaches, and which headers are added for it. Default: the service's own.
     pub(in crate::config) network_policy: Option<NetworkPolicy>,
-    /// The region.
+    /// The region. Default: the service's own.
     pub(in crate::config) region: Option<Text>,
-    /// Another address of the API.
+    /// Another address of the API. Default: `https://vercel.com/api`.
     pub(in crate::config) base_url: Option<Text>,
-    /// Another version of the API.
+    /// Another version of the API in the path that creates. Default: by what is created.
     pub(in crate::config) api_version: Option<Text>,
     /// The account's limits. Default: those of the Pro plan.
     pub(in crate::config) limits: Option<VercelLimits>,
-    /// How a snapshot with `setup` done is keyed.
+    /// How a snapshot with `setup` done is keyed. Default: no snapshot is looked for.
     pub(in crate::config) warm: Option<VercelWarm>,
 }
 
@@ -355,13 +356,13 @@ impl JsonSchema for Anything {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a mapping")]
 pub(in crate::config) struct VercelLimits {
-    /// Sandboxes at once.
+    /// Sandboxes at once. Default: 10000.
     pub(in crate::config) concurrent: Option<Whole<1, 100_000>>,
-    /// vCPUs that may be started each minute: at first, more each minute, at most.
+    /// vCPUs that may be started each minute: at first, more each minute, at most. Default: 150, 500, 5000.
     pub(in crate::config) vcpus_per_minute: Option<[Whole<1, 1_000_000>; 3]>,
-    /// Requests each minute.
+    /// Requests each minute. Default: 10000.
     pub(in crate::config) requests_per_minute: Option<Whole<1, 10_000_000>>,
-    /// Deletions each second.
+    /// Deletions each second. Default: 20.
     pub(in crate::config) deletes_per_second: Option<Whole<1, 10_000>>,
 }
 

@@ -71,6 +71,48 @@ fn without_credentials_nothing_is_planned_and_they_are_named() {
 }
 
 #[test]
+fn the_example_that_checks_an_account_passes_cold_and_warm() {
+    let Some(bench) = Bench::real(Vec::new(), "SANDBOX\n  limits: FAST\n") else {
+        return;
+    };
+    let ours = bench.suite.read("evalwave.yml");
+    let (_, sandbox) = ours.split_once("kind: vercel\n").unwrap();
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/vercel/check.yml");
+    let example = fs_err::read_to_string(example).unwrap();
+    let text = example.replace("kind: vercel\n", &format!("kind: vercel\n{sandbox}"));
+    assert_ne!(text, example);
+    bench.suite.write("check.yml", &text);
+    let cold = bench.ev("run -c check.yml -o out").success();
+    assert!(
+        stdout(&cold).contains("every sandbox is set up from nothing"),
+        "{}",
+        stdout(&cold)
+    );
+    bench.ev("snapshot build -c check.yml").success();
+    let warm = bench.ev("run -c check.yml -o warm").success();
+    assert!(stdout(&warm).contains("4/4 warm"), "{}", stdout(&warm));
+    assert_eq!(bench.left(), Vec::<String>::new());
+}
+
+#[test]
+fn the_whole_example_can_be_planned() {
+    let mut plan = crate::support::evalwave(camino::Utf8Path::new(env!("CARGO_MANIFEST_DIR")));
+    plan.args(["plan", "-c", "examples/vercel/evalwave.yml"]).envs([
+        ("VERCEL_TOKEN", TOKEN),
+        ("VERCEL_TEAM_ID", "t"),
+        ("VERCEL_PROJECT_ID", "p"),
+    ]);
+    let missing = plan.assert().code(2);
+    assert!(
+        stderr(&missing).contains("`ANTHROPIC_API_KEY`"),
+        "{}",
+        stderr(&missing)
+    );
+    let planned = plan.env("ANTHROPIC_API_KEY", "k").assert().success();
+    assert!(stdout(&planned).contains("4 attempts"), "{}", stdout(&planned));
+}
+
+#[test]
 fn credentials_that_are_refused_end_the_run_at_once_and_say_so() {
     let bench = Bench::light(Vec::new(), &timed(30, "600", "limits: FAST"));
     let done = bench

@@ -126,6 +126,19 @@ fn a_snapshot_that_fails_in_the_wave_is_done_without_and_after_three_failures_no
 }
 
 #[test]
+fn a_build_needs_no_key_of_the_network_policy() {
+    let policy = "network-policy: { allow: { api.example: [{ transform: [{ headers: { x-key: '${PROVIDER_KEY}' } }] }] } }";
+    let config = SUITE.replace("  limits", &format!("  {policy}\n  limits"));
+    let Some(bench) = Bench::real(Vec::new(), &config) else {
+        return;
+    };
+    bench.suite.write("deps.lock", "v1\n");
+    bench.ev("snapshot build").success();
+    let plan = bench.ev("plan").code(2);
+    assert!(stderr(&plan).contains("`PROVIDER_KEY`"), "{}", stderr(&plan));
+}
+
+#[test]
 fn two_builds_of_one_key_make_one_snapshot() {
     let Some(bench) = bench(Vec::new()) else { return };
     let ids: Vec<String> = std::thread::scope(|scope| {
