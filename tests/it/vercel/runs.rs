@@ -2,7 +2,11 @@
 
 use std::process::Stdio;
 
+use evalwave::sandbox::{Backend as _, SandboxSpec};
+
 use super::{Bench, texts};
+use crate::support::engine_of_vercel::{backend, config};
+use crate::support::sandbox::{Remembered, spec};
 use crate::support::vercel::{Fault, Light, Limits, Machines, Route, Rule, TOKEN};
 use crate::support::{stderr, stdout};
 
@@ -170,6 +174,24 @@ fn a_run_that_is_killed_in_mid_wave_leaves_nothing_once_it_is_cleaned_up() {
     assert!(stderr(&done).contains("sandboxes of"), "{}", stderr(&done));
     assert_eq!(bench.sandboxes(), 0);
     assert_eq!(bench.vercel.state().counts.live, 0);
+}
+
+#[tokio::test]
+async fn what_a_run_has_left_is_found_by_its_label_page_after_page() {
+    let bench = Bench::light(Vec::new(), "SANDBOX\n");
+    let engine = backend(&config(&bench.vercel.base_url()));
+    for number in 0..180 {
+        let spec = SandboxSpec {
+            run_id: if number % 3 == 0 { "theirs" } else { "ours" }.to_owned(),
+            ..spec(&format!("left-{number}"))
+        };
+        // As if this process had died.
+        std::mem::forget(engine.start(&spec, &Remembered::default()).await.unwrap());
+    }
+    engine.reaper().reap("ours", &[]).await.unwrap();
+    assert_eq!(bench.sandboxes(), 60);
+    engine.reaper().reap("theirs", &[]).await.unwrap();
+    assert_eq!(bench.sandboxes(), 0);
 }
 
 #[test]

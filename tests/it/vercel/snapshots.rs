@@ -106,6 +106,25 @@ fn a_snapshot_that_is_gone_before_the_wave_means_a_cold_run_that_says_why() {
 }
 
 #[test]
+fn a_snapshot_that_expires_before_an_attempt_can_end_is_not_started_from() {
+    let Some(bench) = bench(Vec::new()) else { return };
+    let id = stdout(&bench.ev("snapshot build").success());
+    let soon = jiff::Timestamp::now().as_millisecond() as u64 + 60_000;
+    let expire = |at: u64| bench.vercel.state().snapshots.get_mut(id.trim()).unwrap().expires = Some(at);
+    expire(soon);
+    let done = bench.ev("run -o out").success();
+    assert_eq!(boots(&bench), ["cold"; 6]);
+    let why = format!("snapshot `{}` expires before an attempt can end", id.trim());
+    assert!(stdout(&done).contains(&why), "{}", stdout(&done));
+    assert_eq!(bench.vercel.state().counts.with(Route::Create, 410), 0);
+    // A build makes another one, from which a run starts.
+    let again = stdout(&bench.ev("snapshot build").success());
+    assert_ne!(again, id);
+    let done = bench.ev("run -o out --overwrite").success();
+    assert!(stdout(&done).contains("6/6 warm"), "{}", stdout(&done));
+}
+
+#[test]
 fn a_snapshot_that_fails_in_the_wave_is_done_without_and_after_three_failures_not_tried_again() {
     let expired = Rule {
         on: vec![Route::Create],
