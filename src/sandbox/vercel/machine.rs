@@ -190,15 +190,15 @@ impl Sandbox for Machine {
         let start = Start {
             id: &id,
             script: Script::run(&id, command.keeps_daemons, &self.to_remove, &command.line),
-            env: &env,
+            env,
         };
         // Whoever drops this leaves a command behind, whether its start was answered or not.
         let abandoned = self.abandoned.insert((id.clone(), None));
         let started = |theirs: &str| abandoned.1 = Some(theirs.to_owned());
         let client = &self.engine.account.client;
         let code = match command.keeps_daemons {
-            true => self.session.run_attached(client, &start, output, started).await,
-            false => self.session.run(client, &start, output, started).await,
+            true => self.session.run_attached(client, start, output, started).await,
+            false => self.session.run(client, start, output, started).await,
         };
         let mut code = code.map_err(VercelError::in_sandbox)?;
         if code == script::STARTED_BEFORE

@@ -58,7 +58,7 @@ pub(super) struct Start<'a> {
     /// Ours: the command is started once under it.
     pub(super) id: &'a str,
     pub(super) script: Script,
-    pub(super) env: &'a [(String, String)],
+    pub(super) env: Vec<(String, String)>,
 }
 
 /// Where a command's output goes.
@@ -120,11 +120,13 @@ impl Session {
     pub(super) async fn run(
         &self,
         client: &Client,
-        start: &Start<'_>,
+        start: Start<'_>,
         output: Output<'_>,
         mut started: impl FnMut(&str),
     ) -> Result<i32, VercelError> {
-        let id = self.start(client, start).await?;
+        let id = self.start(client, &start).await?;
+        // A wave has thousands of them, and what follows may take hours.
+        drop(start);
         started(&id);
         let mut passed = Passed::default();
         self.follow(client, &id, &mut passed, output).await
@@ -134,11 +136,11 @@ impl Session {
     pub(super) async fn run_attached(
         &self,
         client: &Client,
-        start: &Start<'_>,
+        start: Start<'_>,
         output: Output<'_>,
         mut started: impl FnMut(&str),
     ) -> Result<i32, VercelError> {
-        let body = body(self, &start.script, start.env, true, false);
+        let body = body(self, &start.script, &start.env, true, false);
         let ask = Ask::post("run the command", self.path(&["cmd"]), &body).once();
         let mut passed = Passed::default();
         let mut id = None;
@@ -171,7 +173,7 @@ impl Session {
                 client.wait(broke.again(), 1).await;
                 let id = match self.find(client, start.id).await? {
                     Some(command) => command.id,
-                    None => self.start(client, start).await?,
+                    None => self.start(client, &start).await?,
                 };
                 started(&id);
                 id
@@ -182,7 +184,7 @@ impl Session {
 
     /// Starts a user's command, once, whatever becomes of the answers.
     async fn start(&self, client: &Client, start: &Start<'_>) -> Result<String, VercelError> {
-        let body = body(self, &start.script, start.env, false, false);
+        let body = body(self, &start.script, &start.env, false, false);
         let ask = Ask::post("start the command", self.path(&["cmd"]), &body).once();
         let mut tried = 0;
         loop {

@@ -455,9 +455,9 @@ impl Engine {
         let start = Start {
             id: &id,
             script: Script::run(&id, false, &[], &command.line),
-            env: &command.env,
+            env: command.env.clone(),
         };
-        let running = session.run(client, &start, output, |_| {});
+        let running = session.run(client, start, output, |_| {});
         let code = tokio::time::timeout(setup.limit, running)
             .await
             .map_err(|_| {
