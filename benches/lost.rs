@@ -110,14 +110,14 @@ struct Kept(RunDir);
 
 #[async_trait]
 impl Recorder for Kept {
-    async fn open_try(
-        &self,
-        attempt: &AttemptId,
-        try_number: u32,
-        earlier: Option<&(AttemptRecord, AttemptDetails)>,
-    ) -> Result<Utf8PathBuf, RecordError> {
-        let opened = self.0.open_try(attempt, try_number, earlier).await;
+    async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, RecordError> {
+        let opened = self.0.open_try(attempt, try_number).await;
         opened.map_err(|error| RecordError(with_causes(&error)))
+    }
+
+    async fn close_try(&self, record: &AttemptRecord, details: &AttemptDetails) -> Result<(), RecordError> {
+        let closed = self.0.close_try(record, details).await;
+        closed.map_err(|error| RecordError(with_causes(&error)))
     }
 
     async fn record(&self, event: &Event) -> Result<(), RecordError> {

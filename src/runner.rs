@@ -37,13 +37,11 @@ pub struct RecordError(pub String);
 /// Keeps what a run tells. Called from many attempts at once.
 #[async_trait]
 pub trait Recorder: Send + Sync {
-    /// Makes an empty directory for the files of a try; what is known of the one before it is kept with that one's files.
-    async fn open_try(
-        &self,
-        attempt: &AttemptId,
-        try_number: u32,
-        earlier: Option<&(AttemptRecord, AttemptDetails)>,
-    ) -> Result<Utf8PathBuf, RecordError>;
+    /// Makes an empty directory for the files of a try; those of the one before it are kept elsewhere.
+    async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, RecordError>;
+
+    /// Keeps what a try came to that another one may follow with the try's files; returns when it is there.
+    async fn close_try(&self, record: &AttemptRecord, details: &AttemptDetails) -> Result<(), RecordError>;
 
     /// Keeps an event; returns when it is safe.
     async fn record(&self, event: &Event) -> Result<(), RecordError>;

@@ -185,28 +185,35 @@ impl RunDir {
         &self.path
     }
 
-    /// Makes an empty directory for a try; the files of the try before it move to `tries/<t>`, together with what is known
-    /// of it.
+    /// Makes an empty directory for a try; the files of the try before it move to `tries/<t>`.
     ///
     /// # Errors
     /// Disk errors.
-    pub async fn open_try(
-        &self,
-        attempt: &AttemptId,
-        try_number: u32,
-        earlier: Option<&(AttemptRecord, AttemptDetails)>,
-    ) -> Result<Utf8PathBuf, StoreError> {
+    pub async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, StoreError> {
         let path = self.path.join(attempt.path());
-        let earlier = earlier.map(|(record, details)| attempt_text(record, details));
-        let earlier = earlier.transpose()?;
         blocking(move || {
             if try_number > 1 {
-                move_earlier_try(&path, try_number - 1, earlier.as_deref())?;
+                move_earlier_try(&path, try_number - 1)?;
             }
             fs::create_dir_all(&path)?;
             Ok(path)
         })
         .await
+    }
+
+    /// Writes what a try came to into its directory, where that was opened.
+    ///
+    /// # Errors
+    /// Disk errors.
+    pub async fn close_try(
+        &self,
+        record: &AttemptRecord,
+        details: &AttemptDetails,
+    ) -> Result<(), StoreError> {
+        match &record.path {
+            Some(path) => write_attempt(&self.path.join(path), record, details).await,
+            None => Ok(()),
+        }
     }
 
     /// Writes an event, and what follows from it: `attempt.json`, a pair's published results.
@@ -217,10 +224,7 @@ impl RunDir {
     pub async fn record(&self, event: &Event) -> Result<(), StoreError> {
         match event {
             Event::AttemptEnded { record, details, .. } => {
-                let kept = match &record.path {
-                    Some(path) => write_attempt(&self.path.join(path), record, details).await,
-                    None => Ok(()),
-                };
+                let kept = self.close_try(record, details).await;
                 // The journal knows of it whatever became of the file.
                 self.journal.write(event).await.and(kept)
             }
@@ -433,7 +437,7 @@ fn remove(path: &Utf8Path) -> Result<(), StoreError> {
 }
 
 /// Moves file by file: however that is cut off, it can be taken up again.
-fn move_earlier_try(path: &Utf8Path, earlier: u32, record: Option<&str>) -> Result<(), StoreError> {
+fn move_earlier_try(path: &Utf8Path, earlier: u32) -> Result<(), StoreError> {
     if !path.exists() {
         return Ok(());
     }
@@ -446,10 +450,7 @@ fn move_earlier_try(path: &Utf8Path, earlier: u32, record: Option<&str>) -> Resu
             fs::rename(entry.path(), to.join(entry.file_name()))?;
         }
     }
-    match record {
-        Some(record) => write_atomically(&to.join(ATTEMPT_FILE), record.as_bytes()),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 #[derive(Serialize)]

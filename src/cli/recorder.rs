@@ -51,16 +51,17 @@ fn record_error(error: StoreError) -> RecordError {
 
 #[async_trait]
 impl Recorder for Recording {
-    async fn open_try(
-        &self,
-        attempt: &AttemptId,
-        try_number: u32,
-        earlier: Option<&(AttemptRecord, AttemptDetails)>,
-    ) -> Result<Utf8PathBuf, RecordError> {
-        self.directory
-            .open_try(attempt, try_number, earlier)
-            .await
-            .map_err(record_error)
+    async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, RecordError> {
+        let opened = self.directory.open_try(attempt, try_number).await;
+        opened.map_err(record_error)
+    }
+
+    async fn close_try(&self, record: &AttemptRecord, details: &AttemptDetails) -> Result<(), RecordError> {
+        let closed = self.directory.close_try(record, details).await;
+        if closed.is_err() {
+            self.lost.store(true, Ordering::Relaxed);
+        }
+        closed.map_err(record_error)
     }
 
     async fn record(&self, event: &Event) -> Result<(), RecordError> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::JsonSchema;
@@ -53,7 +54,7 @@ macro_rules! id {
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(try_from = "String", into = "String")]
         #[schemars(with = "String")]
-        pub struct $name(String);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// The id as written.
@@ -66,7 +67,7 @@ macro_rules! id {
             type Error = InvalidId;
 
             fn try_from(id: String) -> Result<Self, InvalidId> {
-                check(&id).map(|()| Self(id))
+                check(&id).map(|()| Self(id.into()))
             }
         }
 
@@ -80,7 +81,7 @@ macro_rules! id {
 
         impl From<$name> for String {
             fn from(id: $name) -> String {
-                id.0
+                id.as_str().to_owned()
             }
         }
 

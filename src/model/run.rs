@@ -1,6 +1,6 @@
 //! A run as its events tell it: the same whether they are heard live or read from a journal.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use jiff::Timestamp;
 
@@ -43,12 +43,20 @@ pub struct PairRun {
     pub held_seconds: f64,
     /// Its results were published after the last of its attempts had ended.
     pub published: bool,
-    /// The last failed try, by attempt.
-    failed_tries: BTreeMap<u32, u32>,
-    /// How often each attempt was started.
-    tries: BTreeMap<u32, u32>,
-    /// When tries that have not ended began, by attempt.
-    under_way: BTreeMap<u32, f64>,
+    /// The attempts that were started, in the order of their index.
+    started: Vec<Started>,
+}
+
+/// How far an attempt has come.
+#[derive(Clone, Copy, Debug)]
+struct Started {
+    index: u32,
+    /// Its last try.
+    tries: u32,
+    /// The last try that failed; 0 is none.
+    failed: u32,
+    /// When its last try began, while that has not ended.
+    since: Option<f64>,
 }
 
 impl Run {
@@ -86,8 +94,9 @@ impl Run {
             } => {
                 self.wall_seconds = self.wall_seconds.max(*offset);
                 if let Some(pair) = self.pair_mut(&attempt.pair) {
-                    pair.tries.insert(attempt.index, *try_number);
-                    pair.under_way.insert(attempt.index, *offset);
+                    let started = pair.started_mut(attempt.index);
+                    started.tries = *try_number;
+                    started.since = Some(*offset);
                 }
             }
             Event::TryFailed {
@@ -98,8 +107,10 @@ impl Run {
             } => {
                 if let Some(pair) = self.pair_mut(&attempt.pair) {
                     pair.held_seconds += seconds;
-                    pair.failed_tries.insert(attempt.index, *try_number);
-                    pair.under_way.remove(&attempt.index);
+                    let started = pair.started_mut(attempt.index);
+                    started.tries = started.tries.max(*try_number);
+                    started.failed = *try_number;
+                    started.since = None;
                 }
             }
             Event::PairEnded { pair, .. } => {
@@ -112,10 +123,12 @@ impl Run {
                 self.wall_seconds = self.wall_seconds.max(ended);
                 if let Some(pair) = self.pair_mut(pair) {
                     // An attempt may end with a try that was told as failed when another was still to come.
-                    if pair.failed_tries.get(&record.index) != Some(&record.tries) {
+                    let started = pair.started_mut(record.index);
+                    started.tries = started.tries.max(record.tries);
+                    started.since = None;
+                    if started.failed != record.tries {
                         pair.held_seconds += record.seconds;
                     }
-                    pair.under_way.remove(&record.index);
                     pair.published = false;
                     pair.put(record);
                 }
@@ -137,7 +150,7 @@ impl Run {
     /// known of the run.
     fn resume(&mut self, offset: f64, plan: &RunPlan) {
         for pair in &mut self.pairs {
-            let lost = std::mem::take(&mut pair.under_way).into_values();
+            let lost = pair.started.iter_mut().filter_map(|started| started.since.take());
             pair.held_seconds += lost
                 .map(|begun| (self.wall_seconds - begun).max(0.0))
                 .sum::<f64>();
@@ -175,7 +188,8 @@ fn positions(plan: &RunPlan) -> HashMap<PairId, usize> {
 impl PairRun {
     /// How often an attempt was started.
     pub fn tries(&self, index: u32) -> u32 {
-        self.tries.get(&index).copied().unwrap_or_default()
+        let at = self.started.binary_search_by_key(&index, |each| each.index);
+        at.map_or(0, |at| self.started[at].tries)
     }
 
     /// What an attempt came to, if it has ended.
@@ -191,7 +205,30 @@ impl PairRun {
             .binary_search_by_key(&record.index, |each| each.index)
         {
             Ok(at) => record.clone_into(&mut self.records[at]),
-            Err(at) => self.records.insert(at, record.clone()),
+            Err(at) => insert(&mut self.records, at, record.clone()),
         }
     }
+
+    fn started_mut(&mut self, index: u32) -> &mut Started {
+        let at = match self.started.binary_search_by_key(&index, |each| each.index) {
+            Ok(at) => at,
+            Err(at) => {
+                let started = Started {
+                    index,
+                    tries: 0,
+                    failed: 0,
+                    since: None,
+                };
+                insert(&mut self.started, at, started);
+                at
+            }
+        };
+        &mut self.started[at]
+    }
+}
+
+/// Pairs are many and have few attempts each, so no room is kept for more.
+fn insert<T>(list: &mut Vec<T>, at: usize, item: T) {
+    list.reserve_exact(1);
+    list.insert(at, item);
 }

@@ -9,13 +9,13 @@ use tokio::time::Instant;
 
 use super::clock::{Clock, seconds};
 use super::collect::{self, Collected, Located};
-use super::ending::{Ends, TryEnd, indexes};
+use super::ending::{TryEnd, indexes};
 use super::failure::{
     failure, past_limit, sandbox_failed, sandbox_gone, store_failed, with_output, within, within_limit,
 };
 use super::ledger::Account;
 use super::output::OutputLog;
-use super::{Job, Recorder, environment, evidence, prepare};
+use super::{Job, RecordError, Recorder, environment, evidence, prepare};
 use crate::aggregate::{CommandEnd, Course, Failure, Judgement, Ran, judge, round_seconds};
 use crate::config::template::{CommandTemplate, UnknownPlaceholder, Values};
 use crate::model::layout::OUTPUT_FILE;
@@ -39,8 +39,6 @@ pub(super) struct TryContext {
     pub(super) pair: usize,
     pub(super) id: AttemptId,
     pub(super) try_number: u32,
-    /// What the try before it came to, where that was in this session of the run.
-    pub(super) earlier: Ends,
     pub(super) clock: Clock,
 }
 
@@ -72,7 +70,15 @@ impl TryContext {
                 each.map(|_| Graded::without_result(judgement.clone())).collect()
             }
         };
-        self.end(life, graded)
+        let mut end = self.end(life, graded);
+        if end.retry {
+            // Whatever becomes of the run from here on, what the try came to is with its files.
+            for (record, details) in &end.records {
+                let kept = self.recorder.close_try(record, details).await;
+                end.kept = end.kept.and(kept);
+            }
+        }
+        end
     }
 
     async fn live(
@@ -102,18 +108,25 @@ impl TryContext {
 
     /// Says that the try begins. Returns where its files go.
     async fn open(&self, begun: Instant) -> Result<Utf8PathBuf, Failure> {
+        // The files of the try before it are put away first, so that a run which dies here knows whose files it finds.
+        let opened = self.open_directories().await;
         let started = Event::AttemptStarted {
             attempt: self.id.clone(),
             try_number: self.try_number,
             offset: self.clock.offset(begun),
         };
         self.recorder.record(&started).await.map_err(store_failed)?;
-        let earlier = self
-            .earlier
-            .iter()
-            .find(|(record, _)| record.index == self.id.index);
-        let opened = self.recorder.open_try(&self.id, self.try_number, earlier).await;
         opened.map_err(store_failed)
+    }
+
+    /// A directory for each attempt that the try makes. Gives the first.
+    async fn open_directories(&self) -> Result<Utf8PathBuf, RecordError> {
+        for index in indexes(&self.job.plan, self.id.index).skip(1) {
+            let pair = self.id.pair.clone();
+            let further = AttemptId { pair, index };
+            self.recorder.open_try(&further, self.try_number).await?;
+        }
+        self.recorder.open_try(&self.id, self.try_number).await
     }
 
     /// Everything that writes output: sandbox, setup, boot, command; then the collection.
@@ -346,6 +359,7 @@ impl TryContext {
             reusable,
             retry,
             throttled,
+            kept: Ok(()),
         }
     }
 }

@@ -41,7 +41,6 @@ pub(super) struct Driver {
     account: Arc<Account>,
     scheduler: Scheduler,
     run: Run,
-    begins: Event,
     remainder: Remainder,
     started: Instant,
     starting: Arc<Semaphore>,
@@ -72,15 +71,13 @@ impl Driver {
         let retries = retry_budget(job.retry.budget, plan.attempts());
         let mut spec = plan::spec(plan, job.retry.tries, retries);
         let starting = Arc::new(Semaphore::new(backend.capacity().starting));
-        let begins = job.begins();
         let mut run = job.run();
-        run.apply(&begins);
+        run.apply(&job.begins());
         let remainder = Remainder::of(&job, &run, &mut spec.pairs);
         spec.used = remainder::used(&job, &run);
         let left = run.pairs.iter().map(|pair| remainder::left(&job, pair));
         let unrecorded = left.enumerate().collect();
         Self {
-            begins,
             remainder,
             scheduler: Scheduler::new(spec),
             run,
@@ -109,7 +106,7 @@ impl Driver {
 
     /// Returns whether the run was cancelled before it was done.
     async fn drive(&mut self, cancel: &CancellationToken) -> bool {
-        self.note(self.recorder.record(&self.begins).await);
+        self.note(self.recorder.record(&self.job.begins()).await);
         let whereabouts = Event::SandboxesAt {
             run_id: self.job.run_id.clone(),
             whereabouts: self.backend.reaper().whereabouts(),
@@ -253,7 +250,6 @@ impl Driver {
             pair: attempt.pair,
             id,
             try_number,
-            earlier: self.failed.get(&attempt).cloned().unwrap_or_default(),
             clock: self.clock(),
         };
         let sandbox = kept.then(|| self.kept.remove(&attempt.pair)).flatten();
@@ -286,11 +282,13 @@ impl Driver {
 
     /// Tells the scheduler, and records what the try came to.
     fn settle(&mut self, attempt: AttemptRef, end: TryEnd) {
+        let ending = end.ending();
+        self.note(end.kept);
         let labels = &self.job.plan.pairs[attempt.pair].labels;
         let usages = end.records.iter().filter_map(|(record, _)| record.usage);
         let costs = usages.filter_map(|usage| plan::cost_of(usage, labels, &self.job.price));
         self.scheduler.spend(costs.sum());
-        match self.scheduler.end(attempt, end.ending(), self.started.elapsed()) {
+        match self.scheduler.end(attempt, ending, self.started.elapsed()) {
             Ended::Final => self.end_attempts(attempt.pair, end.records),
             Ended::RetriesUsedUp => {
                 self.notice("the run's retries are used up (`retry.budget`): attempts errored without all their tries".to_owned());

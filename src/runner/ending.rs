@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use super::RecordError;
 use crate::model::{
     AttemptDetails, AttemptError, AttemptRecord, CancelReason, ErrorClass, Outcome, Phase, Produces, RunPlan,
 };
@@ -35,6 +36,8 @@ pub(super) struct TryEnd {
     pub(super) retry: bool,
     /// Whether a provider throttled it, so that the next try should wait.
     pub(super) throttled: bool,
+    /// Whether what it came to could be kept before another try.
+    pub(super) kept: Result<(), RecordError>,
 }
 
 impl TryEnd {
@@ -62,6 +65,7 @@ impl TryEnd {
             reusable: false,
             retry: false,
             throttled: false,
+            kept: Ok(()),
         }
     }
 

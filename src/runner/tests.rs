@@ -34,16 +34,15 @@ struct Memory {
 
 #[async_trait]
 impl Recorder for Memory {
-    async fn open_try(
-        &self,
-        attempt: &AttemptId,
-        try_number: u32,
-        _earlier: Option<&(AttemptRecord, AttemptDetails)>,
-    ) -> Result<Utf8PathBuf, RecordError> {
+    async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, RecordError> {
         let root = Utf8Path::from_path(self.directory.path()).unwrap();
         let path = root.join(attempt.path()).join(try_number.to_string());
         fs_err::create_dir_all(&path).unwrap();
         Ok(path)
+    }
+
+    async fn close_try(&self, _: &AttemptRecord, _: &AttemptDetails) -> Result<(), RecordError> {
+        Ok(())
     }
 
     async fn record(&self, event: &Event) -> Result<(), RecordError> {

@@ -149,7 +149,8 @@ impl Lines {
             return Err(error);
         }
         self.length += self.unwritten.len() as u64;
-        self.unwritten.clear();
+        // The plan makes the first line far longer than all others.
+        self.unwritten = Vec::new();
         Ok(())
     }
 }

@@ -90,7 +90,7 @@ async fn a_pair_is_published_whatever_a_killed_command_left_as_its_result() {
     let temporary = TempDir::new().unwrap();
     let root = Utf8Path::from_path(temporary.path()).unwrap();
     let directory = started(root).await;
-    let files = directory.open_try(&attempt(), 1, None).await.unwrap();
+    let files = directory.open_try(&attempt(), 1).await.unwrap();
     fs_err::write(files.join("result.json"), b"{\"passed\": \xff").unwrap();
     directory.record(&ended(Outcome::TimedOut)).await.unwrap();
     let pair_ended = Event::PairEnded {

@@ -2,7 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::support::{ev, evalwave, git, repository, stdout};
+use crate::support::{ev, evalwave, git, quickstart, repository, stdout};
 
 /// Documents with commands to run.
 const DOCUMENTS: [&str; 5] = [
@@ -112,13 +112,8 @@ fn the_output_that_the_readme_shows_is_what_the_quickstart_prints() {
         .into_iter()
         .next()
         .expect("README shows the main job's output");
-    let scratch = tempfile::TempDir::new().unwrap();
-    let run = evalwave(&repository())
-        .args(["run", "-c", "examples/quickstart/evalwave.yml", "-o"])
-        .arg(scratch.path().join("run"))
-        .assert()
-        .code(0);
-    assert_eq!(steady(&shown), steady(&stdout(&run)));
+    let (run, _) = quickstart();
+    assert_eq!(steady(&shown), steady(&stdout(&run.code(0))));
 }
 
 #[test]

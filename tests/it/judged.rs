@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Suite, ev, evalwave, json, repository, stderr, stdout};
+use crate::support::{Suite, ev, evalwave, json, repository, stderr, stdout, with_time_enough};
 
 /// Passes where the eval's name is not listed in `$FAILS`.
 const FAIL_LISTED: &str = r#"
@@ -288,21 +288,27 @@ fn a_measured_baseline_runs_the_base_revision_beside_this_one() {
 
 #[test]
 fn a_base_revision_that_its_half_of_the_budget_stopped_makes_the_run_incomplete_and_is_told_of() {
-    let suite = measured("baseline: measure\nbudget: { sandbox-minutes: 0.3, allow-unknown: true }\n");
-    // What the base still does, this revision does no more.
-    git(&suite, "checkout -q -b slow origin/main");
-    let quick = suite.read("attempt.sh");
-    suite.write(
-        "attempt.sh",
-        &format!("[ $EVALWAVE_EVAL = one ] || sleep 600\n{quick}"),
-    );
-    git(&suite, "commit -q -a -m slow");
-    git(&suite, "update-ref refs/remotes/origin/main HEAD");
-    suite.write("attempt.sh", &quick);
-    git(&suite, "commit -q -a -m quick");
-    let (run, summary) = suite.run("");
+    let run = |minutes: &&str| {
+        let budget = format!("budget: {{ sandbox-minutes: {minutes}, allow-unknown: true }}");
+        let suite = measured(&format!("baseline: measure\n{budget}\n"));
+        // What the base still does, this revision does no more.
+        git(&suite, "checkout -q -b slow origin/main");
+        let quick = suite.read("attempt.sh");
+        suite.write(
+            "attempt.sh",
+            &format!("[ $EVALWAVE_EVAL = one ] || sleep 600\n{quick}"),
+        );
+        git(&suite, "commit -q -a -m slow");
+        git(&suite, "update-ref refs/remotes/origin/main HEAD");
+        suite.write("attempt.sh", &quick);
+        git(&suite, "commit -q -a -m quick");
+        let (run, summary) = suite.run("");
+        (run, summary, suite)
+    };
+    let (run, summary, suite) = with_time_enough(&["0.1", "1", "5"], run, |(_, summary, _)| {
+        summary["totals"]["passed"] == 3
+    });
     let text = stdout(&run.code(3));
-    assert_eq!(summary["totals"]["passed"], 3);
     assert_eq!(
         (&summary["run"]["conclusion"], &summary["run"]["complete"]),
         (&json!("incomplete"), &json!(false))

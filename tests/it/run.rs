@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Suite, evalwave, json, repository, stderr, stdout};
+use crate::support::{Suite, evalwave, json, quickstart, stderr, stdout, with_time_enough};
 
 /// Writes a result of the given `passed` for the attempt that runs it.
 const PASS_BY_ATTEMPT: &str = r#"
@@ -32,20 +32,8 @@ fn outcomes(summary: &serde_json::Value) -> Vec<String> {
 
 #[test]
 fn the_quickstart_shows_passes_flips_a_retry_and_a_timeout() {
-    let out = tempfile::TempDir::new().unwrap();
-    let run = evalwave(&repository())
-        .args([
-            "run",
-            "-c",
-            "examples/quickstart/evalwave.yml",
-            "--format",
-            "json",
-            "-o",
-        ])
-        .arg(out.path().join("run"))
-        .assert()
-        .code(0);
-    let summary = json(&run);
+    let (run, summary) = quickstart();
+    run.code(0);
     assert_eq!(summary["totals"]["pairs"], 12);
     assert_eq!(summary["totals"]["passed"], 9);
     assert_eq!(summary["totals"]["attempts"]["timed_out"], 2);
@@ -191,10 +179,18 @@ fn a_hanging_command_is_killed_and_counts_as_failed() {
 
 #[test]
 fn a_result_written_before_the_kill_still_counts() {
-    let attempt = "result: result.json\ntimeout: 300ms\ngrace: 100ms";
-    let script = "echo '{\"passed\": true}' > result.json; sleep 1000";
-    let suite = Suite::scripted("a/one", attempt, "", script);
-    let (_, summary) = suite.run("");
+    let script = "echo '{\"passed\": true}' > result.json; : > \"$WRITTEN\"; sleep 1000";
+    let attempt = "result: result.json\nenv-from: [WRITTEN]\ntimeout: 300ms\ngrace: 100ms";
+    let suite = Suite::scripted("a/one", attempt, "sandbox: { landlock: off }", script);
+    let written = suite.path().join("written");
+    let run = |timeout: &&str| {
+        evalwave(suite.path())
+            .args(["run", "-o", "out", "--overwrite", "--timeout", timeout])
+            .env("WRITTEN", &written)
+            .assert();
+        suite.read_json("out/summary.json")
+    };
+    let summary = with_time_enough(&["300ms", "3s", "30s"], run, |_| written.exists());
     assert_eq!(outcomes(&summary), ["one: passed = pass"]);
 }
 

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use assert_cmd::assert::Assert;
 use evalwave::aggregate::{Grade, verdict};
 use evalwave::model::{OnPass, Outcome, Policy, Verdict};
 use evalwave::schedule::{AttemptRef, Pace, PairSpec, Timeline, Trace, TraceAttempt, TracePair, simulate};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::prop_assert;
 
-use crate::support::{Suite, evalwave, json, repository, stderr, stdout};
+use crate::support::{Suite, evalwave, json, repository, stderr, stdout, with_time_enough};
 use crate::traces::{
     LONGEST, Shape, benchmark, creation_ramp, lower_bound, predicted_as, read, with_giant, wrong_by_three,
 };
@@ -303,12 +304,31 @@ fn a_budget_that_will_not_do_is_refused_by_plan_and_run_before_anything_runs() {
     assert!(!suite.path().join("never").exists());
 }
 
+/// A run whose budget is enough for what is quick in it, `was_enough` says whether, and never for what hangs.
+fn on_a_budget(
+    pairs: &str,
+    more: &str,
+    script: &str,
+    was_enough: impl Fn(&serde_json::Value) -> bool,
+) -> (Assert, serde_json::Value) {
+    let run = |minutes: &&str| {
+        let more = format!("{more}\nbudget: {{ sandbox-minutes: {minutes}, allow-unknown: true }}");
+        let suite = Suite::scripted(pairs, "result: result.json", &more, script);
+        suite.write(
+            "before.json",
+            r#"[{"experiment": "a", "eval": "one", "passed": true}]"#,
+        );
+        suite.run("")
+    };
+    with_time_enough(&["0.05", "0.5", "5"], run, |(_, summary)| was_enough(summary))
+}
+
 #[test]
 fn a_run_that_uses_up_its_budget_is_incomplete_and_keeps_what_is_graded() {
     let script = "[ $EVALWAVE_EVAL = one ] || sleep 600\necho '{\"passed\": true}' > result.json";
-    let more = "budget: { sandbox-minutes: 0.05, allow-unknown: true }";
-    let suite = Suite::scripted("a/one a/two", "result: result.json", more, script);
-    let (run, summary) = suite.run("");
+    let (run, summary) = on_a_budget("a/one a/two", "", script, |summary| {
+        summary["pairs"][0]["attempts"][0]["outcome"] == "passed"
+    });
     run.code(3);
     assert_eq!(summary["run"]["conclusion"], "incomplete");
     assert_eq!(summary["run"]["reason"], "budget");
@@ -317,16 +337,25 @@ fn a_run_that_uses_up_its_budget_is_incomplete_and_keeps_what_is_graded() {
     assert_eq!(summary["scheduling"]["bounded_by"]["kind"], "budget");
 }
 
-#[test]
-fn a_run_that_its_budget_stopped_is_incomplete_though_every_pair_has_a_verdict_and_confirms_nothing() {
-    let script = "[ $EVALWAVE_ATTEMPT = 1 ] || sleep 600\necho '{\"passed\": false}' > result.json";
-    let more = "runs: 2\nstrategy: parallel\nbaseline: before.json\nconfirm: 1\nbudget: { sandbox-minutes: 0.05, allow-unknown: true }";
-    let suite = Suite::scripted("a/one", "result: result.json", more, script);
+/// A run in which whatever is quick fails and costs more than the budget.
+fn too_expensive(pairs: &str, more: &str, hangs: &str) -> (Assert, serde_json::Value, Suite) {
+    let script = format!(
+        "{hangs} && sleep 600\necho '{{\"passed\": false, \"usage\": {{\"costUsd\": 9}}}}' > result.json"
+    );
+    let more = format!("baseline: before.json\nconfirm: 1\nbudget: {{ cost: 5, allow-unknown: true }}\n{more}");
+    let suite = Suite::scripted(pairs, "result: result.json", &more, &script);
     suite.write(
         "before.json",
         r#"[{"experiment": "a", "eval": "one", "passed": true}]"#,
     );
     let (run, summary) = suite.run("");
+    (run, summary, suite)
+}
+
+#[test]
+fn a_run_that_its_budget_stopped_is_incomplete_though_every_pair_has_a_verdict_and_confirms_nothing() {
+    let more = "runs: 2\nstrategy: parallel";
+    let (run, summary, suite) = too_expensive("a/one", more, "[ $EVALWAVE_ATTEMPT = 2 ]");
     run.code(3);
     assert_eq!(summary["pairs"][0]["verdict"], "fail");
     assert_eq!(summary["run"]["complete"], false);
@@ -344,14 +373,7 @@ fn a_run_that_its_budget_stopped_is_incomplete_though_every_pair_has_a_verdict_a
 
 #[test]
 fn flips_are_not_confirmed_on_a_budget_that_is_used_up() {
-    let script = "[ $EVALWAVE_EVAL = one ] || sleep 600\necho '{\"passed\": false}' > result.json";
-    let more = "baseline: before.json\nconfirm: 1\nbudget: { sandbox-minutes: 0.05, allow-unknown: true }";
-    let suite = Suite::scripted("a/one a/two", "result: result.json", more, script);
-    suite.write(
-        "before.json",
-        r#"[{"experiment": "a", "eval": "one", "passed": true}]"#,
-    );
-    let (run, summary) = suite.run("");
+    let (run, summary, _) = too_expensive("a/one a/two", "", "[ $EVALWAVE_EVAL = two ]");
     let text = stdout(&run.code(3));
     assert_eq!(
         summary["comparison"]["flips"]["pass_to_fail"][0]["confirmed"],
@@ -365,15 +387,17 @@ fn flips_are_not_confirmed_on_a_budget_that_is_used_up() {
 
 #[test]
 fn fresh_attempts_that_the_budget_stops_say_so() {
-    // Enough for one attempt, and never for two.
-    let script = "sleep 4\necho '{\"passed\": false}' > result.json";
-    let more = "baseline: before.json\nconfirm: 1\nbudget: { sandbox-minutes: 0.12, allow-unknown: true }";
-    let suite = Suite::scripted("a/one", "result: result.json", more, script);
-    suite.write(
-        "before.json",
-        r#"[{"experiment": "a", "eval": "one", "passed": true}]"#,
-    );
-    let (_, summary) = suite.run("");
+    // Enough for one attempt; the one after it hangs.
+    let script = "[ -e \"$MARK\" ] && sleep 600\n: > \"$MARK\"\necho '{\"passed\": false}' > result.json";
+    let more = "baseline: before.json\nconfirm: 1\nsandbox: { landlock: off }";
+    let marked = tempfile::TempDir::new().unwrap();
+    let mark = marked.path().join("mark");
+    let script = format!("MARK={}\n{script}", mark.display());
+    let (_, summary) = on_a_budget("a/one", more, &script, |summary| {
+        // The next run begins anew.
+        fs_err::remove_file(&mark).unwrap_or_default();
+        summary["pairs"][0]["verdict"] == "fail"
+    });
     let notices = summary["notices"].to_string();
     assert!(
         notices.contains("1 without a fresh verdict (`confirm/`), cut short: the budget was used up"),

@@ -149,6 +149,35 @@ impl Suite {
     }
 }
 
+/// The first of these runs, each with more time than the one before, for which the machine was fast enough. What is
+/// asserted of it does not depend on which one that is.
+pub(crate) fn with_time_enough<T>(
+    amounts: &[&str],
+    run: impl FnMut(&&str) -> T,
+    was_enough: impl Fn(&T) -> bool,
+) -> T {
+    let mut runs = amounts.iter().map(run);
+    runs.find(was_enough)
+        .expect("the machine was too slow, or it is not the time")
+}
+
+/// A run of the quickstart with its summary. Its one agent that hangs does so with any limit; the others need time.
+pub(crate) fn quickstart() -> (Assert, Value) {
+    let out = TempDir::new().unwrap();
+    let run = |timeout: &&str| {
+        let run = evalwave(&repository())
+            .args(["run", "-c", "examples/quickstart/evalwave.yml", "--overwrite"])
+            .args(["--timeout", timeout, "-o"])
+            .arg(out.path().join("run"))
+            .assert();
+        let summary = fs_err::read(out.path().join("run/summary.json")).unwrap();
+        (run, serde_json::from_slice::<Value>(&summary).unwrap())
+    };
+    with_time_enough(&["1s", "10s", "60s"], run, |(_, summary)| {
+        summary["totals"]["attempts"]["timed_out"] == 2
+    })
+}
+
 fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}\n")).collect()
 }

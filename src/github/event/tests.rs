@@ -258,17 +258,107 @@ const EVENTS: [&str; 8] = [
     "other",
 ];
 
+/// The events that have something to read, as GitHub sends them.
+fn sent() -> impl Strategy<Value = (&'static str, Value)> {
+    let own = repository(7, "owner/agents");
+    let fork = repository(8, "someone/agents");
+    let run = json!({
+        "action": "completed",
+        "repository": own,
+        "workflow_run": {
+            "id": 5, "run_attempt": 1, "event": "pull_request", "head_sha": SHA, "head_branch": "faster",
+            "head_repository": fork, "pull_requests": [{ "number": 3 }],
+        },
+    });
+    let group = json!({ "repository": own, "merge_group": { "base_sha": BASE, "base_ref": "refs/heads/main" } });
+    prop::sample::select(vec![
+        ("pull_request", pull_request(own.clone())),
+        ("pull_request_target", pull_request(fork)),
+        ("push", json!({ "repository": own, "before": BASE, "after": SHA })),
+        ("merge_group", group),
+        ("workflow_run", run),
+        ("release", json!({ "repository": own, "release": { "tag_name": "v1" } })),
+    ])
+}
+
+/// Every value below this one and itself, by where it is.
+fn places(value: &Value, at: &str, found: &mut Vec<String>) {
+    found.push(at.to_owned());
+    match value {
+        Value::Object(entries) => entries
+            .iter()
+            .for_each(|(key, value)| places(value, &format!("{at}/{key}"), found)),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .for_each(|(index, value)| places(value, &format!("{at}/{index}"), found)),
+        _ => {}
+    }
+}
+
+/// An event is read, or one line says what is wrong with it; whatever is read is what it has to be.
+fn is_sound(event: &str, bytes: &[u8]) {
+    let invocation = match Invocation::read(&environment(event), bytes) {
+        Ok(invocation) => invocation,
+        Err(error) => {
+            let said = error.to_string();
+            assert!(said.starts_with("cannot read the event"), "{said}");
+            assert!(!said.contains(char::is_control) && said.len() < 200, "{said}");
+            return;
+        }
+    };
+    let dangerous = invocation.is_dangerous();
+    assert!(!dangerous || invocation.is_foreign());
+    assert!(invocation.changed_since().is_none_or(super::is_sha));
+    match &invocation.trigger {
+        Trigger::PullRequest(pull_request) | Trigger::PullRequestTarget(pull_request) => {
+            assert!(super::is_sha(&pull_request.head.sha) && super::is_sha(&pull_request.base.sha));
+            assert_eq!(dangerous, event == "pull_request_target" && invocation.is_foreign());
+        }
+        Trigger::WorkflowRun(run) => {
+            assert!(super::is_sha(&run.head_sha));
+            let is_own = run.head_repository.as_ref().is_some_and(|head| head.id == 7);
+            assert_eq!(dangerous, !is_own);
+        }
+        _ => assert!(!dangerous),
+    }
+}
+
 proptest! {
     #[test]
     fn no_bytes_are_too_much(event in prop::sample::select(&EVENTS[..]), bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-        let _ = Invocation::read(&environment(event), &bytes);
+        is_sound(event, &bytes);
     }
 
     #[test]
     fn no_json_is_too_much(event in prop::sample::select(&EVENTS[..]), payload in any_json()) {
-        if let Ok(invocation) = read(event, &payload) {
-            let _ = (invocation.is_dangerous(), invocation.withholds_secrets(), invocation.changed_since());
+        is_sound(event, payload.to_string().as_bytes());
+    }
+
+    #[test]
+    fn no_value_in_the_place_of_another_is_too_much((event, mut payload) in sent(), at in any::<prop::sample::Index>(), value in any_json()) {
+        let mut found = Vec::new();
+        places(&payload, "", &mut found);
+        *payload.pointer_mut(&found[at.index(found.len())]).unwrap() = value;
+        is_sound(event, payload.to_string().as_bytes());
+    }
+
+    #[test]
+    fn no_torn_event_is_too_much(
+        (event, payload) in sent(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        end in any::<prop::sample::Index>(),
+        is_cut in any::<bool>(),
+    ) {
+        let mut bytes = payload.to_string().into_bytes();
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
         }
+        if is_cut {
+            bytes.truncate(end.index(bytes.len()));
+        }
+        is_sound(event, &bytes);
     }
 
     #[test]

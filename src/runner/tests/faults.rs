@@ -115,10 +115,11 @@ impl Case {
 
     async fn run(&self, broken: bool, earlier: Option<Run>, cancel: CancellationToken) -> Done {
         let mut job = self.job();
+        // The clock was set in the meantime: back, or far ahead.
+        let resumed_at = ["2025-12-31T23:00:00Z", "2036-01-01T00:00:00Z"][self.pairs.len() % 2];
         job.earlier = earlier.map(|run| Earlier {
             run,
-            // The clock was set back in the meantime.
-            resumed_at: "2025-12-31T23:00:00Z".parse().unwrap(),
+            resumed_at: resumed_at.parse().unwrap(),
         });
         carry_out(job, self.engine(broken), cancel).await
     }
@@ -156,6 +157,13 @@ fn check(done: &Done, events: &[Event], case: &Case) {
         .iter()
         .all(|pair| pair.attempts.len() == pair.planned_attempts as usize);
     assert!(planned, "{}", case.more);
+    let wall = summary.run.wall_seconds;
+    // Far less than any clock is set by.
+    assert!((0.0..1800.0).contains(&wall), "{wall}");
+    for attempt in summary.pairs.iter().flat_map(|pair| &pair.attempts) {
+        let end = attempt.started_offset.unwrap_or_default() + attempt.seconds;
+        assert!(attempt.seconds >= 0.0 && end <= wall + 0.002, "{end} of {wall}");
+    }
     assert_eq!(
         done.engine.started.load(Ordering::SeqCst),
         done.engine.freed.lock().unwrap().len(),

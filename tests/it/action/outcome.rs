@@ -86,8 +86,8 @@ fn a_pull_request_is_compared_with_its_base_and_says_so_everywhere() {
     );
 }
 
-#[test]
-fn a_flip_of_a_pair_that_earlier_runs_know_as_flaky_is_shown_as_that_and_fails_no_gate() {
+/// The same, and the run before that one, in which the pair failed.
+pub(super) fn flaky() -> State {
     let mut state = measured();
     let mut earlier = summary("all", Some(&sha("a")));
     earlier["pairs"][0]["verdict"] = "fail".into();
@@ -98,6 +98,11 @@ fn a_flip_of_a_pair_that_earlier_runs_know_as_flaky_is_shown_as_that_and_fails_n
         ..Run::pushed(1, "a")
     });
     state.artifacts.push(artifact_of(1, "evalwave-all", &earlier));
+    state
+}
+
+#[test]
+fn a_flip_of_a_pair_that_earlier_runs_know_as_flaky_is_shown_as_that_and_fails_no_gate() {
     let config = |more: &str| {
         suite(
             "agent/task",
@@ -105,7 +110,7 @@ fn a_flip_of_a_pair_that_earlier_runs_know_as_flaky_is_shown_as_that_and_fails_n
             &always(false),
         )
     };
-    let workflow = Workflow::new(config(""), state);
+    let workflow = Workflow::new(config(""), flaky());
     let step = workflow.run();
     assert_eq!(step.code, 0, "{}", step.log);
     let comment = workflow.comments().remove(0);

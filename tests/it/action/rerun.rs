@@ -4,6 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use serde_json::Value;
 
+use super::outcome::flaky;
 use super::{Step, Workflow, always, measured, suite};
 use crate::support::github::{Artifact, archive, day};
 
@@ -144,18 +145,9 @@ fn what_measured_something_else_or_is_not_there_is_not_taken_over() {
     );
 }
 
-#[test]
-fn a_merge_tells_on_github_what_the_whole_run_would_have() {
-    let workflow = Workflow::new(
-        suite("agent/task agent/two agent/three", "", &always(true)),
-        measured(),
-    );
-    let whole = workflow.run();
-    assert_eq!(whole.code, 0, "{}", whole.log);
-    let comment = workflow.comments().remove(0);
-    workflow.github.state().comments.clear();
+/// Runs a suite in two shards into directories beside each other; gives the workflow that is to merge them.
+fn in_two_shards(mut workflow: Workflow) -> Workflow {
     let shards = workflow.runner().join("shards");
-    let mut workflow = workflow;
     for shard in 1..=2 {
         let out = shards.join(format!("evalwave-all-{shard}-of-2"));
         workflow = workflow
@@ -168,10 +160,40 @@ fn a_merge_tells_on_github_what_the_whole_run_would_have() {
         );
     }
     assert!(workflow.comments().is_empty());
-    let workflow = workflow
+    workflow
         .input("shard", "")
         .input("command", "merge")
-        .input("output-dir", shards.as_str());
+        .input("output-dir", shards.as_str())
+}
+
+#[test]
+fn a_merge_knows_which_pairs_earlier_runs_had_both_ways() {
+    let workflow = |config: &str| {
+        let config = format!("runs: 2\nfail-on: [regression]\n{config}");
+        let suite = suite("agent/task agent/two", &config, &always(false));
+        in_two_shards(Workflow::new(suite, flaky()).input("fail-on", "never")).input("fail-on", "")
+    };
+    let aware = workflow("");
+    let step = aware.run();
+    assert_eq!(step.code, 0, "{}", step.log);
+    let comment = aware.comments().remove(0);
+    assert!(comment.contains("1 PASS→FAIL (1 known flaky)"), "{comment}");
+    let step = workflow("history: 0").run();
+    assert_eq!(step.code, 1, "{}", step.log);
+}
+
+#[test]
+fn a_merge_tells_on_github_what_the_whole_run_would_have() {
+    let workflow = Workflow::new(
+        suite("agent/task agent/two agent/three", "", &always(true)),
+        measured(),
+    );
+    let whole = workflow.run();
+    assert_eq!(whole.code, 0, "{}", whole.log);
+    let comment = workflow.comments().remove(0);
+    workflow.github.state().comments.clear();
+    let shards = workflow.runner().join("shards");
+    let workflow = in_two_shards(workflow);
     let step = workflow.run();
     assert_eq!(step.code, 0, "{}", step.log);
     for name in [

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use rustix::process::Signal;
+use serde_json::Value;
 
 use super::{MIXED, Place, graded, pairs, timeless};
 use crate::support::Suite;
@@ -34,10 +35,12 @@ async fn a_run_that_is_killed_again_and_again_comes_to_what_it_would_have_come_t
             (2, 12)
         }
     };
-    let more = "runs: 2\nstrategy: parallel\nconcurrency: 16";
+    let more = "runs: 2\nstrategy: parallel\nconcurrency: 16\nretry: { tries: 9, budget: 100% }";
     // Earlier runs are no part of what attempts work on.
     let attempt = "result: result.json\nupload: { exclude: ['whole/**', 'out*/**'] }";
-    let place = Place::new(Suite::scripted(&pairs(count), attempt, more, MIXED));
+    // Every fifth eval needs a second try.
+    let script = format!("[ $(expr \"${{EVALWAVE_EVAL#e}}\" % 5) = 4 ] && [ $EVALWAVE_TRY = 1 ] && exit 1\n{MIXED}");
+    let place = Place::new(Suite::scripted(&pairs(count), attempt, more, &script));
     assert_eq!(place.run("run -o whole").await, 0, "{}", place.said());
     let whole = timeless(&place.summary("whole"));
     let length = place.length("whole");
@@ -78,6 +81,12 @@ async fn a_run_that_is_killed_again_and_again_comes_to_what_it_would_have_come_t
             2 * count,
             "graded twice"
         );
+        for (attempt, number) in failed_tries(&journal) {
+            let kept = format!("{out}/attempts/{attempt}/tries/{number}/attempt.json");
+            let kept = place.suite.read_json(&kept);
+            assert_eq!(kept["attempt"]["tries"], number, "{attempt}");
+            assert_eq!(kept["attempt"]["outcome"], "errored", "{attempt}");
+        }
         for pair in whole["pairs"].as_array().unwrap() {
             let name = |at: usize| pair[at].as_str().unwrap();
             let published = format!("{out}/raw-results-{}__{}/{}.json", name(0), name(1), name(1));
@@ -89,6 +98,21 @@ async fn a_run_that_is_killed_again_and_again_comes_to_what_it_would_have_come_t
         assert_eq!(place.left(), Vec::<String>::new(), "kill {kill}");
         fs_err::remove_dir_all(place.path(&out)).unwrap();
     }
+}
+
+/// The tries that a journal tells as failed, with the directories of their attempts.
+fn failed_tries(journal: &str) -> Vec<(String, u64)> {
+    let events = journal
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let failed = events.filter_map(|event| event.get("try_failed").cloned());
+    let place = |failed: Value| {
+        let (pair, index) = (&failed["attempt"]["pair"], &failed["attempt"]["index"]);
+        let name = |id: &str| pair[id].as_str().unwrap().to_owned();
+        let directory = format!("{}__{}/{index}", name("experiment"), name("eval"));
+        (directory, failed["try_number"].as_u64().unwrap())
+    };
+    failed.map(place).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -122,7 +146,7 @@ async fn a_run_goes_on_from_every_line_of_its_journal_and_from_every_torn_one() 
         assert!(
             again
                 .lines()
-                .all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok())
+                .all(|line| serde_json::from_str::<Value>(line).is_ok())
         );
         fs_err::remove_dir_all(out).unwrap();
     }
@@ -163,4 +187,48 @@ async fn what_a_killed_attempt_started_dies_with_the_run() {
     begun.child.wait().await.unwrap();
     place.quiet().await;
     assert_eq!(place.told("out", "attempt_started"), 8);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_try_that_failed_before_the_kill_keeps_its_record_beside_its_output() {
+    // What is throttled waits before its next try: the run is killed in the meantime.
+    let script = "echo $EVALWAVE_TRY >> \"$SEEN\"
+        [ $EVALWAVE_TRY = 1 ] && { echo 429 too many requests; exit 1; }
+        echo '{\"passed\": true}' > result.json";
+    for (produces, count) in [("attempt", 1), ("pair", 2)] {
+        let attempt = "result: PATTERN\nproduces: PRODUCES\nenv: { SEEN: PLACE/seen }";
+        let pattern = if count == 1 { "result.json" } else { "'result*.json'" };
+        let attempt = attempt.replace("PATTERN", pattern).replace("PRODUCES", produces);
+        let suite = Suite::scripted(
+            "a/one",
+            &attempt,
+            &format!("runs: {count}\nretry: {{ tries: 2 }}"),
+            script,
+        );
+        let config = suite.read("evalwave.yml").replace("PLACE", suite.path().as_str());
+        suite.write("evalwave.yml", &config);
+        suite.write("seen", "");
+        let place = Place::new(suite);
+        let mut begun = place.begin("run -o out");
+        assert!(
+            begun.until(|| place.told("out", "try_failed") == count).await,
+            "{}",
+            place.said()
+        );
+        begun.signal(Signal::KILL);
+        begun.child.wait().await.unwrap();
+        place.run("run -o out --resume").await;
+        assert_eq!(place.suite.read("seen"), "1\n2\n", "{}", place.said());
+        for index in 1..=count {
+            let directory = format!("out/attempts/a__one/{index}");
+            for (path, number) in [(format!("{directory}/tries/1"), 1), (directory.clone(), 2)] {
+                let kept = place.suite.read_json(&format!("{path}/attempt.json"));
+                assert_eq!(kept["attempt"]["tries"], number, "{path}");
+                let failed = kept["attempt"]["error"]["class"] == "throttled";
+                assert_eq!(failed, number == 1, "{path}");
+            }
+        }
+        let output = place.suite.read("out/attempts/a__one/1/tries/1/output.log");
+        assert!(output.contains("429"), "{output}");
+    }
 }

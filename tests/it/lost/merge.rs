@@ -1,7 +1,7 @@
 //! `evalwave merge`: shards come to what the whole would have come to, and what is missing is said.
 
 use super::{MIXED, Place, pairs, timeless};
-use crate::support::{Suite, stderr};
+use crate::support::{Suite, stderr, stdout};
 
 /// Nine pairs, run as a whole and in three shards.
 fn sharded() -> Place {
@@ -140,4 +140,30 @@ fn what_does_not_belong_is_named() {
         "{told}"
     );
     assert!(!place.path("all").exists());
+}
+
+#[test]
+fn a_merge_takes_a_history_as_a_run_does() {
+    let place = sharded();
+    let rows = |fails: &[&str]| {
+        let pairs = pairs(9);
+        let rows = pairs.split(' ').map(|pair| {
+            let (experiment, eval) = pair.split_once('/').unwrap();
+            serde_json::json!({ "experiment": experiment, "eval": eval, "passed": !fails.contains(&eval) })
+        });
+        serde_json::Value::from(rows.collect::<Vec<_>>()).to_string()
+    };
+    place.suite.write("before.json", &rows(&[]));
+    place.suite.write("older.json", &rows(&["e000", "e007"]));
+    let gate = "--baseline before.json --fail-on regression";
+    let unaware = stdout(&place.suite.ev(&format!("merge s1 s2 s3 -o one {gate}")).code(1));
+    assert!(unaware.contains("2 PASS→FAIL"), "{unaware}");
+    let history = "--history older.json before.json";
+    let aware = stdout(
+        &place
+            .suite
+            .ev(&format!("merge s1 s2 s3 -o two {gate} {history}"))
+            .code(0),
+    );
+    assert!(aware.contains("2 PASS→FAIL (2 known flaky)"), "{aware}");
 }
