@@ -144,15 +144,16 @@ fn keep(directory: &RunDir, summary: &Summary) -> Result<bool, Failure> {
         tell(&format!("warning: {}", with_causes(&error)));
         all = false;
     }
-    let documents = [
-        (SUMMARY_FILE, json(summary)?),
-        (REPORT_FILE, report::markdown(summary, usize::MAX)),
-        (PAGE_FILE, report::html(summary)?),
-        (JUNIT_FILE, report::junit(summary)),
-        (CTRF_FILE, report::ctrf(summary)?),
+    // One at a time: those of a large run are large.
+    let documents: [(&str, &dyn Fn() -> Result<String, Failure>); 5] = [
+        (SUMMARY_FILE, &|| json(summary)),
+        (REPORT_FILE, &|| Ok(report::markdown(summary, usize::MAX))),
+        (PAGE_FILE, &|| Ok(report::html(summary)?)),
+        (JUNIT_FILE, &|| Ok(report::junit(summary))),
+        (CTRF_FILE, &|| Ok(report::ctrf(summary)?)),
     ];
-    for (name, text) in documents {
-        if let Err(error) = directory.write(name, &text) {
+    for (name, render) in documents {
+        if let Err(error) = directory.write(name, &render()?) {
             tell(&format!("warning: {}", with_causes(&error)));
             all = false;
         }

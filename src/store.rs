@@ -436,17 +436,21 @@ fn remove(path: &Utf8Path) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Where the files of a try are once another one has begun.
+fn earlier_try(path: &Utf8Path, try_number: u32) -> Utf8PathBuf {
+    path.join("tries").join(try_number.to_string())
+}
+
 /// Moves file by file: however that is cut off, it can be taken up again.
 fn move_earlier_try(path: &Utf8Path, earlier: u32) -> Result<(), StoreError> {
     if !path.exists() {
         return Ok(());
     }
-    let tries = path.join("tries");
-    let to = tries.join(earlier.to_string());
+    let to = earlier_try(path, earlier);
     fs::create_dir_all(&to)?;
     for entry in path.read_dir_utf8()? {
         let entry = entry?;
-        if entry.path() != tries {
+        if !to.starts_with(entry.path()) {
             fs::rename(entry.path(), to.join(entry.file_name()))?;
         }
     }

@@ -37,7 +37,7 @@ pub struct Run {
 /// What a pair's attempts came to so far.
 #[derive(Clone, Debug, Default)]
 pub struct PairRun {
-    /// The attempts that ended, in the order of their index.
+    /// The attempts that ended, in the order of their index; without their paths, which follow from their names.
     pub records: Vec<AttemptRecord>,
     /// Seconds that sandboxes were held, all tries together.
     pub held_seconds: f64,
@@ -67,7 +67,7 @@ impl Run {
             id: id.to_owned(),
             started_at,
             commit,
-            pairs: vec![PairRun::default(); plan.pairs.len()],
+            pairs: plan.pairs.iter().map(|_| PairRun::new(plan.runs)).collect(),
             plan,
             wall_seconds: 0.0,
             cancelled: true,
@@ -158,7 +158,7 @@ impl Run {
         let mut pairs = std::mem::take(&mut self.pairs);
         let known = plan.pairs.iter().map(|pair| match self.positions.get(&pair.id) {
             Some(at) => std::mem::take(&mut pairs[*at]),
-            None => PairRun::default(),
+            None => PairRun::new(plan.runs),
         });
         self.pairs = known.collect();
         self.positions = positions(plan);
@@ -186,6 +186,17 @@ fn positions(plan: &RunPlan) -> HashMap<PairId, usize> {
 }
 
 impl PairRun {
+    /// A pair that is to have so many attempts. Their place is made at once, together with that of all other pairs: what
+    /// stays to the end of a run does not come to lie between what passes.
+    fn new(runs: u32) -> Self {
+        let runs = runs.min(MOST_AT_ONCE) as usize;
+        Self {
+            records: Vec::with_capacity(runs),
+            started: Vec::with_capacity(runs),
+            ..Self::default()
+        }
+    }
+
     /// How often an attempt was started.
     pub fn tries(&self, index: u32) -> u32 {
         let at = self.started.binary_search_by_key(&index, |each| each.index);
@@ -200,12 +211,16 @@ impl PairRun {
 
     /// Adds a record; a later one of the same attempt takes the place of an earlier one.
     fn put(&mut self, record: &AttemptRecord) {
+        let record = AttemptRecord {
+            path: None,
+            ..record.clone()
+        };
         match self
             .records
             .binary_search_by_key(&record.index, |each| each.index)
         {
-            Ok(at) => record.clone_into(&mut self.records[at]),
-            Err(at) => insert(&mut self.records, at, record.clone()),
+            Ok(at) => self.records[at] = record,
+            Err(at) => insert(&mut self.records, at, record),
         }
     }
 
@@ -226,6 +241,9 @@ impl PairRun {
         &mut self.started[at]
     }
 }
+
+/// For so many attempts of a pair there is place from the beginning; a journal may claim any number.
+const MOST_AT_ONCE: u32 = 16;
 
 /// Pairs are many and have few attempts each, so no room is kept for more.
 fn insert<T>(list: &mut Vec<T>, at: usize, item: T) {

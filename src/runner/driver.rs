@@ -33,6 +33,10 @@ const STOP_LIMIT: Duration = Duration::from_secs(60);
 /// How long it waits after that for the last try to delete them.
 const REAP_LIMIT: Duration = Duration::from_secs(20);
 
+/// Events that may wait to be kept. Beyond that nothing is begun: attempts that end faster than the disk takes them are
+/// not to fill the memory.
+const MOST_UNKEPT: usize = 1000;
+
 /// A run under way.
 pub(super) struct Driver {
     job: Arc<Job>,
@@ -127,20 +131,26 @@ impl Driver {
             Some(Err(failure)) => return self.give_up(failure).await,
         }
         loop {
-            self.act();
+            let may_begin = self.recording.len() < MOST_UNKEPT;
+            if may_begin {
+                self.act();
+            }
             if self.scheduler.is_done() && self.tries.is_empty() && self.recording.is_empty() {
                 return cancelled;
             }
-            let wake = self.scheduler.wake_at().map(|at| self.started + at);
+            let wake = self.scheduler.wake_at().filter(|_| may_begin);
+            let wake = wake.map(|at| self.started + at);
             tokio::select! {
-                Some(joined) = self.tries.join_next_with_id() => self.try_ended(joined),
-                Some(recorded) = self.recording.next() => self.recorded(recorded),
-                Some(stopped) = self.stops.join_next() => self.stopped(stopped),
-                () = tokio::time::sleep_until(wake.unwrap_or(self.started)), if wake.is_some() => {}
+                // What has ended is kept first, so that it does not pile up.
+                biased;
                 () = cancel.cancelled(), if !cancelled && !self.scheduler.is_done() => {
                     cancelled = true;
                     self.scheduler.cancel();
                 }
+                Some(recorded) = self.recording.next() => self.recorded(recorded),
+                Some(stopped) = self.stops.join_next() => self.stopped(stopped),
+                Some(joined) = self.tries.join_next_with_id() => self.try_ended(joined),
+                () = tokio::time::sleep_until(wake.unwrap_or(self.started)), if wake.is_some() => {}
                 else => return cancelled,
             }
         }

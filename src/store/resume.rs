@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use camino::Utf8Path;
 
 use super::journal::Events;
-use super::{ATTEMPT_FILE, StoreError, attempt_text, write_atomically};
+use super::{ATTEMPT_FILE, StoreError, attempt_text, earlier_try, write_atomically};
 use crate::model::layout::RAW_RESULTS;
-use crate::model::{Event, Run, RunPlan};
+use crate::model::{AttemptId, Event, Run, RunPlan};
 use fs_err as fs;
 
 /// What makes the plan or the commit another one than the run's, in words.
@@ -26,11 +26,18 @@ pub(super) fn restore(path: &Utf8Path, journal: &Utf8Path, run: &mut Run) -> Res
         let results = path.join(format!("{RAW_RESULTS}{}", planned.id.directory()));
         let gave_one = pair.records.iter().any(|record| record.outcome.is_graded());
         pair.published &= !gave_one || results.is_dir();
-        for record in &pair.records {
-            if let Some(directory) = &record.path
-                && !path.join(directory).join(ATTEMPT_FILE).is_file()
-            {
-                lost.insert((planned.id.clone(), record.index), record.tries);
+        for record in pair.records.iter().filter(|record| record.tries > 0) {
+            let attempt = AttemptId {
+                pair: planned.id.clone(),
+                index: record.index,
+            };
+            let directory = path.join(attempt.path());
+            let place = match pair.tries(record.index) > record.tries {
+                true => earlier_try(&directory, record.tries),
+                false => directory,
+            };
+            if !place.join(ATTEMPT_FILE).is_file() {
+                lost.insert(attempt, (record.tries, place));
             }
         }
     }
@@ -43,13 +50,13 @@ pub(super) fn restore(path: &Utf8Path, journal: &Utf8Path, run: &mut Run) -> Res
             record,
             details,
         } = event?
-            && let Some(directory) = &record.path
-            && lost.get(&(pair, record.index)) == Some(&record.tries)
+            && let index = record.index
+            && let Some((tries, place)) = lost.get(&AttemptId { pair, index })
+            && *tries == record.tries
         {
-            let directory = path.join(directory);
-            fs::create_dir_all(&directory)?;
+            fs::create_dir_all(place)?;
             let text = attempt_text(&record, &details)?;
-            write_atomically(&directory.join(ATTEMPT_FILE), text.as_bytes())?;
+            write_atomically(&place.join(ATTEMPT_FILE), text.as_bytes())?;
         }
     }
     Ok(())

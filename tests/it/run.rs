@@ -187,7 +187,8 @@ fn a_result_written_before_the_kill_still_counts() {
         evalwave(suite.path())
             .args(["run", "-o", "out", "--overwrite", "--timeout", timeout])
             .env("WRITTEN", &written)
-            .assert();
+            .assert()
+            .code(0);
         suite.read_json("out/summary.json")
     };
     let summary = with_time_enough(&["300ms", "3s", "30s"], run, |_| written.exists());
@@ -304,7 +305,7 @@ fn a_command_that_makes_all_attempts_of_its_pair_is_read_file_by_file() {
 #[cfg(unix)]
 #[test]
 fn an_interrupted_run_keeps_what_it_has_and_says_so() {
-    let script = "[ $EVALWAVE_EVAL = one ] || { touch \"$STARTED\"; sleep 1000; }\necho '{\"passed\": true}' > result.json";
+    let script = "[ $EVALWAVE_EVAL = one ] || [ -e \"$STARTED\" ] || { touch \"$STARTED\"; sleep 1000; }\necho '{\"passed\": true}' > result.json";
     let suite = Suite::scripted(
         "a/one a/two",
         "result: result.json\nenv-from: [STARTED]",
@@ -333,6 +334,15 @@ fn an_interrupted_run_keeps_what_it_has_and_says_so() {
         ["one: passed = pass", "two: cancelled = not_run"]
     );
     assert_eq!(summary["run"]["conclusion"], "cancelled");
+    // What was cancelled before its pair was decided runs when the run goes on.
+    evalwave(suite.path())
+        .args(["run", "-o", "out", "--resume"])
+        .env("STARTED", &started)
+        .assert()
+        .code(0);
+    let summary = suite.read_json("out/summary.json");
+    assert_eq!(outcomes(&summary), ["one: passed = pass", "two: passed = pass"]);
+    assert_eq!(summary["pairs"][0]["attempts"][0]["tries"], 1);
 }
 
 #[test]

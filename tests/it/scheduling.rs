@@ -342,7 +342,8 @@ fn too_expensive(pairs: &str, more: &str, hangs: &str) -> (Assert, serde_json::V
     let script = format!(
         "{hangs} && sleep 600\necho '{{\"passed\": false, \"usage\": {{\"costUsd\": 9}}}}' > result.json"
     );
-    let more = format!("baseline: before.json\nconfirm: 1\nbudget: {{ cost: 5, allow-unknown: true }}\n{more}");
+    let more =
+        format!("baseline: before.json\nconfirm: 1\nbudget: {{ cost: 5, allow-unknown: true }}\n{more}");
     let suite = Suite::scripted(pairs, "result: result.json", &more, &script);
     suite.write(
         "before.json",

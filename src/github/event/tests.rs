@@ -270,14 +270,18 @@ fn sent() -> impl Strategy<Value = (&'static str, Value)> {
             "head_repository": fork, "pull_requests": [{ "number": 3 }],
         },
     });
-    let group = json!({ "repository": own, "merge_group": { "base_sha": BASE, "base_ref": "refs/heads/main" } });
+    let group =
+        json!({ "repository": own, "merge_group": { "base_sha": BASE, "base_ref": "refs/heads/main" } });
     prop::sample::select(vec![
         ("pull_request", pull_request(own.clone())),
         ("pull_request_target", pull_request(fork)),
         ("push", json!({ "repository": own, "before": BASE, "after": SHA })),
         ("merge_group", group),
         ("workflow_run", run),
-        ("release", json!({ "repository": own, "release": { "tag_name": "v1" } })),
+        (
+            "release",
+            json!({ "repository": own, "release": { "tag_name": "v1" } }),
+        ),
     ])
 }
 
@@ -313,7 +317,10 @@ fn is_sound(event: &str, bytes: &[u8]) {
     match &invocation.trigger {
         Trigger::PullRequest(pull_request) | Trigger::PullRequestTarget(pull_request) => {
             assert!(super::is_sha(&pull_request.head.sha) && super::is_sha(&pull_request.base.sha));
-            assert_eq!(dangerous, event == "pull_request_target" && invocation.is_foreign());
+            assert_eq!(
+                dangerous,
+                event == "pull_request_target" && invocation.is_foreign()
+            );
         }
         Trigger::WorkflowRun(run) => {
             assert!(super::is_sha(&run.head_sha));

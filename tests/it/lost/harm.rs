@@ -9,8 +9,15 @@ use crate::support::{Suite, stderr};
 /// Where `.ci/run` says that a command is which gives a process mounts of its own.
 const UNSHARE: &str = "EVALWAVE_TEST_UNSHARE";
 
+/// Where `.ci/run` says that the library is which gives a process a clock of its own.
+const FAKETIME: &str = "EVALWAVE_TEST_FAKETIME";
+
 /// Runs a pair that does harm beside one that passes. Gives the summary's attempt of the first.
 fn harmed(attempt: &str, script: &str) -> Value {
+    harmed_in(attempt, script).1
+}
+
+fn harmed_in(attempt: &str, script: &str) -> (Suite, Value) {
     let script = format!(
         "[ $EVALWAVE_EVAL = good ] && {{ echo '{{\"passed\": true}}' > result.json; exit 0; }}\n{script}"
     );
@@ -19,7 +26,8 @@ fn harmed(attempt: &str, script: &str) -> Value {
     let told = stderr(&run.code(3));
     assert_eq!(summary["pairs"][1]["verdict"], "pass", "{told}");
     assert_eq!(summary["pairs"][0]["verdict"], "error", "{told}");
-    summary["pairs"][0]["attempts"][0].clone()
+    let attempt = summary["pairs"][0]["attempts"][0].clone();
+    (suite, attempt)
 }
 
 fn error(attempt: &Value) -> (&str, &str) {
@@ -68,11 +76,18 @@ fn a_result_that_is_enormous_is_an_error_and_takes_no_memory() {
 #[test]
 fn output_without_end_is_cut_in_the_middle_and_says_so() {
     // Ten times what is kept; a gigabyte goes the same way.
-    let script = "head -c 100000000 /dev/zero | tr '\\0' x\necho\necho the end\nexit 1";
-    let attempt = harmed("result: result.json", script);
+    let script = "echo the beginning; head -c 100000000 /dev/zero | tr '\\0' x\necho\necho the end\nexit 1";
+    let (suite, attempt) = harmed_in("result: result.json", script);
     let (class, message) = error(&attempt);
     assert_eq!(class, "no_result");
     assert!(message.contains("the end"), "{message}");
+    let log = suite.read("out/attempts/a__bad/1/output.log");
+    assert!(log.len() < 10_000_000, "{}", log.len());
+    assert!(log.starts_with("the beginning\n") && log.ends_with("\nthe end\n"));
+    assert!(log.contains("\n[evalwave: 9"), "nothing says that it was cut");
+    let details = suite.read_json("out/attempts/a__bad/1/attempt.json")["details"].clone();
+    let notes = details["notes"].to_string();
+    assert!(notes.contains("bytes of output were left out"), "{notes}");
 }
 
 #[test]
@@ -215,4 +230,65 @@ fn a_link_to_what_is_not_there_is_said_before_anything_runs() {
         "{told}"
     );
     assert!(!told.contains("names `attempt.sh`"), "{told}");
+}
+
+#[test]
+fn a_clock_that_is_set_while_a_run_goes_on_changes_nothing() {
+    let Ok(library) = std::env::var(FAKETIME) else {
+        eprintln!("not run: `{FAKETIME}` does not name the library; .ci/run does");
+        return;
+    };
+    // The attempts set the clock: far ahead, back to long before the run began, and ahead again.
+    let script = "case $EVALWAVE_EVAL in e001) by=-30d ;; *) by=+10y ;; esac
+        echo $by > \"$CLOCK\"; sleep 0.1; echo '{\"passed\": true}' > result.json";
+    let attempt = "result: result.json\nenv-from: [CLOCK]\ntimeout: 1h";
+    let more = "concurrency: 1\nsandbox: { landlock: off }";
+    let suite = Suite::scripted(&super::pairs(3), attempt, more, script);
+    let clock = suite.path().join("clock");
+    suite.write("clock", "+0");
+    let run = |flags: &[&str]| {
+        crate::support::evalwave(suite.path())
+            .args(["run", "-o", "out"])
+            .args(flags)
+            .env("CLOCK", &clock)
+            .env("LD_PRELOAD", &library)
+            .env("FAKETIME_TIMESTAMP_FILE", &clock)
+            .env("FAKETIME_NO_CACHE", "1")
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+            .assert()
+            .code(0);
+        suite.read_json("out/summary.json")
+    };
+    let summary = run(&[]);
+    // Far less than any of the jumps.
+    let is_short = |seconds: &Value| (0.0..3600.0).contains(&seconds.as_f64().unwrap());
+    assert!(is_short(&summary["run"]["wall_seconds"]), "{summary}");
+    let attempts = summary["pairs"].as_array().unwrap().iter();
+    let attempts: Vec<&Value> = attempts.map(|pair| &pair["attempts"][0]).collect();
+    for attempt in &attempts {
+        assert_eq!(attempt["outcome"], "passed", "{attempt}");
+        assert!(is_short(&attempt["seconds"]) && is_short(&attempt["started_offset"]));
+    }
+    let starts = attempts
+        .iter()
+        .map(|attempt| attempt["started_offset"].as_f64().unwrap());
+    assert!(starts.is_sorted(), "{summary}");
+    let ctrf = suite.read_json("out/ctrf.json")["results"]["summary"].clone();
+    assert!(
+        ctrf["start"].as_i64().unwrap() < ctrf["stop"].as_i64().unwrap(),
+        "{ctrf}"
+    );
+    // Years later by the clock, and then before it all began, the run is still the same one.
+    assert_eq!(run(&["--resume"])["pairs"], summary["pairs"]);
+    let journal = suite.read("out/journal.jsonl");
+    let told = |key: &str| journal.split(key).nth(1).unwrap()[3..7].parse::<i32>().unwrap();
+    assert!(
+        told("resumed_at") - told("started_at") >= 9,
+        "its clock was not set"
+    );
+    suite.write("clock", "-30d");
+    let again = run(&["--resume"]);
+    assert_eq!(again["pairs"], summary["pairs"]);
+    assert_eq!(again["run"]["started_at"], summary["run"]["started_at"]);
+    assert!(is_short(&again["run"]["wall_seconds"]), "{again}");
 }

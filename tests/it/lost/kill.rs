@@ -39,7 +39,8 @@ async fn a_run_that_is_killed_again_and_again_comes_to_what_it_would_have_come_t
     // Earlier runs are no part of what attempts work on.
     let attempt = "result: result.json\nupload: { exclude: ['whole/**', 'out*/**'] }";
     // Every fifth eval needs a second try.
-    let script = format!("[ $(expr \"${{EVALWAVE_EVAL#e}}\" % 5) = 4 ] && [ $EVALWAVE_TRY = 1 ] && exit 1\n{MIXED}");
+    let script =
+        format!("[ $(expr \"${{EVALWAVE_EVAL#e}}\" % 5) = 4 ] && [ $EVALWAVE_TRY = 1 ] && exit 1\n{MIXED}");
     let place = Place::new(Suite::scripted(&pairs(count), attempt, more, &script));
     assert_eq!(place.run("run -o whole").await, 0, "{}", place.said());
     let whole = timeless(&place.summary("whole"));
@@ -197,7 +198,11 @@ async fn a_try_that_failed_before_the_kill_keeps_its_record_beside_its_output() 
         echo '{\"passed\": true}' > result.json";
     for (produces, count) in [("attempt", 1), ("pair", 2)] {
         let attempt = "result: PATTERN\nproduces: PRODUCES\nenv: { SEEN: PLACE/seen }";
-        let pattern = if count == 1 { "result.json" } else { "'result*.json'" };
+        let pattern = if count == 1 {
+            "result.json"
+        } else {
+            "'result*.json'"
+        };
         let attempt = attempt.replace("PATTERN", pattern).replace("PRODUCES", produces);
         let suite = Suite::scripted(
             "a/one",
