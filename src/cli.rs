@@ -39,7 +39,7 @@ use crate::github::log;
 use crate::model::layout::SUMMARY_FILE;
 use crate::model::{ExitCode, Summary, with_causes};
 use crate::report;
-use crate::store::RunDir;
+use crate::store::{RunDir, StoreError};
 use arguments::{Arguments, Subcommand};
 use context::Context;
 
@@ -140,24 +140,19 @@ fn print(text: &str) -> Result<(), Failure> {
 /// Writes the documents of a whole run; what cannot be written is said. Gives whether all were.
 fn keep(directory: &RunDir, summary: &Summary) -> Result<bool, Failure> {
     let mut all = true;
-    if let Err(error) = directory.conclude(summary.findings()) {
-        tell(&format!("warning: {}", with_causes(&error)));
-        all = false;
-    }
-    // One at a time: those of a large run are large.
-    let documents: [(&str, &dyn Fn() -> Result<String, Failure>); 5] = [
-        (SUMMARY_FILE, &|| json(summary)),
-        (REPORT_FILE, &|| Ok(report::markdown(summary, usize::MAX))),
-        (PAGE_FILE, &|| Ok(report::html(summary)?)),
-        (JUNIT_FILE, &|| Ok(report::junit(summary))),
-        (CTRF_FILE, &|| Ok(report::ctrf(summary)?)),
-    ];
-    for (name, render) in documents {
-        if let Err(error) = directory.write(name, &render()?) {
+    let mut note = |written: Result<(), StoreError>| {
+        if let Err(error) = written {
             tell(&format!("warning: {}", with_causes(&error)));
             all = false;
         }
-    }
+    };
+    note(directory.conclude(summary.findings()));
+    // One at a time: those of a large run are large.
+    note(directory.write(SUMMARY_FILE, &json(summary)?));
+    note(directory.write(REPORT_FILE, &report::markdown(summary, usize::MAX)));
+    note(directory.write(PAGE_FILE, &report::html(summary)?));
+    note(directory.write(JUNIT_FILE, &report::junit(summary)));
+    note(directory.write(CTRF_FILE, &report::ctrf(summary)?));
     Ok(all)
 }
 

@@ -1,18 +1,26 @@
 //! Strategies, limits and budgets as they are carried out.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use camino::Utf8PathBuf;
+use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use super::engine::{Engine, FAIL, PASS, Script};
-use super::{Done, config, finish, finish_planned, pair};
+use super::{Done, Memory, config, finish, finish_planned, job, pair};
 use crate::aggregate;
 use crate::config::{Config, PriceConfig};
 use crate::model::forecast::BoundKind;
 use crate::model::summary::Conclusion;
-use crate::model::{CancelReason, Outcome, Pair, PairResult, ResultSet, Sample, Strategy, Verdict};
+use crate::model::{
+    AttemptDetails, AttemptId, AttemptRecord, CancelReason, Event, Outcome, Pair, PairResult, ResultSet,
+    Sample, Strategy, Verdict,
+};
 use crate::plan::{Experience, hindsight};
+use crate::runner::{RecordError, Recorder, run};
 
 /// Earlier results in which each pair took so many seconds, and a sandbox nothing besides.
 fn experience(seconds: &[u32]) -> Experience {
@@ -290,4 +298,58 @@ async fn no_strategy_is_simulated_beyond_what_may_run_at_once() {
     let strategies = hindsight(&done.run.plan, &summary).unwrap().strategies;
     let at_once: Vec<usize> = strategies.iter().map(|taken| taken.concurrency).collect();
     assert_eq!(at_once, [3, 4, 4]);
+}
+
+/// Takes an hour to keep what an attempt came to.
+struct Slow {
+    memory: Memory,
+    waiting: AtomicUsize,
+    most_waiting: AtomicUsize,
+}
+
+#[async_trait]
+impl Recorder for Slow {
+    async fn open_try(&self, attempt: &AttemptId, try_number: u32) -> Result<Utf8PathBuf, RecordError> {
+        self.memory.open_try(attempt, try_number).await
+    }
+
+    async fn close_try(&self, _: &AttemptRecord, _: &AttemptDetails) -> Result<(), RecordError> {
+        Ok(())
+    }
+
+    async fn record(&self, event: &Event) -> Result<(), RecordError> {
+        if matches!(event, Event::AttemptEnded { .. }) {
+            let waiting = 1 + self.waiting.fetch_add(1, Ordering::SeqCst);
+            self.most_waiting.fetch_max(waiting, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_that_end_faster_than_they_are_kept_do_not_pile_up() {
+    let pairs: Vec<Pair> = (1..=2500).map(pair).collect();
+    let job = job(&config("concurrency: 100"), &pairs, &Experience::default());
+    let slow = Arc::new(Slow {
+        memory: Memory {
+            directory: TempDir::new().unwrap(),
+            events: std::sync::Mutex::default(),
+        },
+        waiting: AtomicUsize::new(0),
+        most_waiting: AtomicUsize::new(0),
+    });
+    let engine = Arc::new(Engine::default());
+    let run = run(
+        Arc::new(job),
+        engine,
+        Arc::clone(&slow) as _,
+        CancellationToken::new(),
+    )
+    .await;
+    assert_eq!(aggregate::summarize(&run).totals.passed, 2500);
+    let most = slow.most_waiting.load(Ordering::SeqCst);
+    // A thousand, and those that ran by then.
+    assert!((1000..=1100).contains(&most), "{most}");
 }
