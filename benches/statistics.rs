@@ -61,20 +61,20 @@ fn main() {
 
     println!("\nthe drop called detectable, found by the exact test (70 to 90 %)");
     println!(
-        "  {:>5} {:>6} {:>10} {:>10} {:>10}",
-        "pairs", "flaky", "1 attempt", "2 attempts", "3 attempts"
+        "  {:>5}  {:<32} {:>10} {:>10} {:>10} {:>10}",
+        "pairs", "kind of suite", "1 attempt", "2 attempts", "3 attempts", "5 attempts"
     );
-    for pairs in [20, 100, 220] {
-        for flaky in [0.0, 0.05, 0.1, 0.2, 0.3] {
-            let [one, two, three] = [1, 2, 3].map(|runs| {
-                let (found, counted) = trials::detected(of, pairs, flaky, runs);
+    for pairs in [10, 20, 40, 100, 220] {
+        for (name, kind) in trials::KINDS {
+            let [one, two, three, five] = [1, 2, 3, 5].map(|runs| {
+                let (found, counted) = trials::detected(of / 5, 5, pairs, kind, runs);
                 if counted == 0 {
                     "n/a".to_owned()
                 } else {
                     percent(found, counted)
                 }
             });
-            println!("  {pairs:>5} {flaky:>6} {one:>10} {two:>10} {three:>10}");
+            println!("  {pairs:>5}  {name:<32} {one:>10} {two:>10} {three:>10} {five:>10}");
         }
     }
 }

@@ -133,10 +133,10 @@ pub struct Outlook {
 
 /// Compares every run with every later one, as if nothing had changed between them.
 ///
-/// The outlook is [`stats::detectable_at`] of the suite's own noise ([`stats::noise`] over the pairs, each with all its
-/// attempts in all runs), and the means of [`stats::pass_at_k`] and [`stats::pass_hat_k`]. A run that stopped pairs
-/// early adds their first attempts alone. One whose attempts are not known one by one adds its verdicts, and only
-/// where no pair has two attempts without it: verdicts of several attempts pass more or less often than attempts do.
+/// The outlook is [`stats::detectable_at`] of the pairs, each with all its attempts in all runs, and the means of
+/// [`stats::pass_at_k`] and [`stats::pass_hat_k`]. A run that stopped pairs early adds their first attempts alone. One
+/// whose attempts are not known one by one adds its verdicts, and only where no pair has two attempts without it:
+/// verdicts of several attempts pass more or less often than attempts do.
 pub fn calibrate(runs: &[ResultSet], gates: &[Gate], options: &Options) -> Calibration {
     let mut comparisons = Vec::new();
     let mut rates: Vec<GateRate> = gates.iter().map(|gate| rate(*gate, runs.len())).collect();
@@ -198,9 +198,7 @@ pub fn calibrate(runs: &[ResultSet], gates: &[Gate], options: &Options) -> Calib
         flaky: flaky(&standings),
         pairs: standings.len(),
         noise: noise.map(four_decimals),
-        outlook: (1..=MOST_RUNS)
-            .map(|runs| outlook(runs, &samples, noise))
-            .collect(),
+        outlook: (1..=MOST_RUNS).map(|runs| outlook(runs, &samples)).collect(),
         warnings: warnings(runs, verdicts),
     }
 }
@@ -301,7 +299,7 @@ fn flaky(standings: &BTreeMap<&PairId, Standing>) -> Vec<FlakyPair> {
     flaky.into_iter().map(row).collect()
 }
 
-fn outlook(runs: u32, samples: &[Count], noise: Option<f64>) -> Outlook {
+fn outlook(runs: u32, samples: &[Count]) -> Outlook {
     let mean = |of: fn(Count, u32) -> Option<f64>| {
         let each: Option<Vec<f64>> = samples.iter().map(|count| of(*count, runs)).collect();
         let each = each.filter(|each| !each.is_empty())?;
@@ -309,9 +307,7 @@ fn outlook(runs: u32, samples: &[Count], noise: Option<f64>) -> Outlook {
     };
     Outlook {
         runs,
-        detectable: noise
-            .and_then(|noise| stats::detectable_at(runs, samples.len(), noise))
-            .map(four_decimals),
+        detectable: stats::detectable_at(runs, samples).map(four_decimals),
         any_passes: mean(stats::pass_at_k),
         all_pass: mean(stats::pass_hat_k),
     }

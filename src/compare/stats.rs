@@ -5,6 +5,8 @@
 
 mod distribution;
 mod freeman_halton;
+mod power;
+mod random;
 mod stratified;
 
 pub use distribution::NEGLIGIBLE;
@@ -50,10 +52,22 @@ impl Stratum {
 ///
 /// (z²/m + z √(z²/m² + 4V)) / 2n with z = 1.960 + 0.842, n strata, m the mean of √(n₁n₂), and V the sum of
 /// K(N−K) / (n₁n₂(N−1)), K passes of N = n₁+n₂ samples: the drop whose square, in units of the variance expected
-/// under that drop, is z². Simulated power at it: 0.73 to 0.82 of 100 pairs and more, to 0.92 of 20, of which half has
-/// to fall. `None` without strata, and where it is above 1.
+/// under that drop, is z². That takes the falls to be rare and the counts to be large. Up to a thousand samples the
+/// exact test is tried at it, in 400 simulated comparisons from a fixed seed; where it finds less than 74 or more than
+/// 86 of 100, the drop is the smallest one that it finds in 80 of 100. Of strata with samples that differ by side, the
+/// larger of the drop and of the rise. `None` without strata, and where no drop that there can be is found so often.
 pub fn detectable(strata: &[Stratum]) -> Option<f64> {
-    half_width(strata, Z_DETECTABLE).filter(|drop| *drop <= 1.0)
+    let guess = half_width(strata, Z_DETECTABLE)?;
+    let drop = power::adjusted(strata, guess)?;
+    if strata.iter().all(|stratum| stratum.before.of == stratum.now.of) {
+        return Some(drop);
+    }
+    let turned = |stratum: &Stratum| Stratum {
+        before: stratum.now,
+        now: stratum.before,
+    };
+    let turned: Vec<Stratum> = strata.iter().map(turned).collect();
+    power::adjusted(&turned, guess).map(|rise| drop.max(rise))
 }
 
 /// The mean of q(1−q) over the groups, q being a group's own share: how noisy one sample of a group is, 0 to 1/4.
@@ -70,18 +84,41 @@ pub fn noise(groups: &[Count]) -> Option<f64> {
     (!each.is_empty()).then(|| each.iter().sum::<f64>() / each.len() as f64)
 }
 
-/// The drop that two runs of `pairs` pairs would see between them, were each pair attempted `runs` times a side: as
+/// The drop that two runs of these groups would see between them, were each attempted `runs` times a side: as
 /// [`detectable`], before anything is run.
 ///
-/// The same expression with m = `runs` and V = 2 · `pairs` · `noise` / `runs`, which is what V is on average between
-/// runs without a change, `noise` being the mean of q(1−q) (see [`noise`]). `None` of no pairs, of no runs, and where
-/// it is above 1.
-pub fn detectable_at(runs: u32, pairs: usize, noise: f64) -> Option<f64> {
-    let (runs, pairs) = (f64::from(runs), pairs as f64);
-    if runs == 0.0 || pairs == 0.0 {
-        return None;
-    }
-    Some(width(pairs, runs, 2.0 * pairs * noise / runs, Z_DETECTABLE)).filter(|drop| *drop <= 1.0)
+/// The same expression with m = `runs` and V = 2 · groups · noise / `runs`, which is what V is on average between runs
+/// without a change (see [`noise`]), tried in the same way, on as many groups of which 4 · noise pass every second
+/// attempt, which is that noise, and the others always or never. `None` of no groups, of no runs, without a noise, and
+/// where no drop that there can be is found often enough.
+pub fn detectable_at(runs: u32, groups: &[Count]) -> Option<f64> {
+    let noise = noise(groups).filter(|_| runs > 0)?;
+    let n = groups.len() as f64;
+    let guess = width(
+        n,
+        f64::from(runs),
+        2.0 * n * noise / f64::from(runs),
+        Z_DETECTABLE,
+    );
+    let known = groups.iter().filter(|group| group.of > 0);
+    let (count, sum) = known.fold((0.0, 0.0), |(count, sum), group| {
+        (count + 1.0, sum + f64::from(group.hits) / f64::from(group.of))
+    });
+    let flaky = (4.0 * noise * n).round().min(n);
+    let passing = (sum / count * n - flaky / 2.0).round().clamp(0.0, n - flaky);
+    let coins = power::coins(2 * runs, flaky as usize);
+    let hits = coins
+        .chain(std::iter::repeat_n(2 * runs, passing as usize))
+        .chain(std::iter::repeat_n(0, (n - flaky - passing) as usize));
+    let strata = hits.map(|hits| {
+        let before = hits.min(runs);
+        let of = |hits| Count { hits, of: runs };
+        Stratum {
+            before: of(before),
+            now: of(hits - before),
+        }
+    });
+    power::adjusted(&strata.collect::<Vec<Stratum>>(), guess)
 }
 
 /// The probability, 0 to 1, that at least one of `k` further attempts passes: pass@k.

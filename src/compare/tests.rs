@@ -187,7 +187,7 @@ fn too_few_pairs_are_too_small_to_tell() {
     assert_eq!(comparison.verdict, ComparisonVerdict::Inconclusive);
     assert_eq!(
         sentence(&comparison),
-        "too small to tell: it would not have seen a drop under 33.9 pp (p = 1)"
+        "too small to tell: it would not have seen a drop under 29.9 pp (p = 1)"
     );
     let (before, now) = suite(&[("a", [1, 1, 0, 0])]);
     let comparison = compare(&before, &now, &options());

@@ -99,6 +99,16 @@ impl Distribution {
         self.mass.get(usize::try_from(offset).ok()?).copied()
     }
 
+    /// The count below which lies this share of the probability, 0 to below 1.
+    pub(super) fn at(&self, share: f64) -> u64 {
+        let mut below = 0.0;
+        let offset = self.mass.iter().position(|each| {
+            below += each;
+            share < below
+        });
+        self.low + offset.unwrap_or(self.mass.len() - 1) as u64
+    }
+
     /// Makes the probabilities sum to 1.
     pub(super) fn normalise(&mut self) {
         let total: f64 = self.mass.iter().sum();

@@ -1,6 +1,7 @@
 //! The Fisher-Freeman-Halton test of a table of two columns. Does not know what its rows stand for.
 
 use super::distribution::Distribution;
+use super::random::{SEED, SplitMix64};
 use super::{Count, RELATIVE_TOLERANCE};
 
 /// Tables up to this many are all looked at.
@@ -8,9 +9,6 @@ const MOST_TABLES: f64 = 1e6;
 
 /// Draws of the Monte Carlo estimate where there are more.
 const DRAWS: u32 = 100_000;
-
-/// Where the draws start, so that the same table always gives the same p-value.
-const SEED: u64 = 0x6576_616c_7761_7665;
 
 /// Whether the hits are spread over the groups in proportion to the groups' sizes: a p-value above 0 to 1.
 ///
@@ -233,25 +231,6 @@ impl Start {
         } else {
             column.other
         }
-    }
-}
-
-/// Sebastiano Vigna's SplitMix64: a 64-bit counter, mixed. Good enough for draws, and the same on every machine.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Two numbers of 32 bits.
-    fn halves(&mut self) -> (u32, u32) {
-        let both = self.next();
-        ((both >> 32) as u32, both as u32)
     }
 }
 

@@ -23,27 +23,62 @@ pub struct StratifiedTest {
 /// convolved by doubling, so 100,000 strata of 10 samples a side take a moment. Accurate down to [`NEGLIGIBLE`],
 /// which is returned for whatever is smaller. `None` where no stratum has samples on both sides.
 pub fn stratified_exact(strata: &[Stratum]) -> Option<StratifiedTest> {
-    let mut shapes: BTreeMap<(u64, u64, u64), u64> = BTreeMap::new();
-    let mut observed = 0;
-    for stratum in strata.iter().filter(|stratum| stratum.is_informative()) {
-        let samples = u64::from(stratum.before.of) + u64::from(stratum.now.of);
-        let passes = u64::from(stratum.before.hits) + u64::from(stratum.now.hits);
-        *shapes
-            .entry((samples, passes, u64::from(stratum.now.of)))
-            .or_default() += 1;
+    let mut shapes: BTreeMap<Shape, u64> = BTreeMap::new();
+    let (mut observed, mut expected) = (0, 0.0);
+    for (stratum, shape) in strata.iter().filter_map(|each| Some((each, Shape::of(each)?))) {
+        *shapes.entry(shape).or_default() += 1;
         observed += u64::from(stratum.now.hits);
     }
-    let mut expected = 0.0;
-    let mut sums = VecDeque::new();
-    for ((samples, passes, now), times) in shapes {
-        expected += times as f64 * passes as f64 * now as f64 / samples as f64;
-        sums.push_back(Distribution::hypergeometric(samples, passes, now).times(times));
+    for (shape, times) in &shapes {
+        expected += *times as f64 * shape.passes as f64 * shape.now as f64 / shape.samples as f64;
     }
-    let distribution = sum_of_all(sums)?;
+    let null = null_of(&shapes, |shape, times| shape.passes_now().times(times))?;
     Some(StratifiedTest {
-        p_value: two_sided(&distribution, observed),
+        p_value: two_sided(&null, observed),
         excess: observed as f64 - expected,
     })
+}
+
+/// A stratum without what fell to which side by chance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Shape {
+    /// Samples of both sides.
+    pub(super) samples: u64,
+    /// Passes of both sides.
+    pub(super) passes: u64,
+    /// Samples of the side `now`.
+    pub(super) now: u64,
+}
+
+impl Shape {
+    /// `None` without samples on both sides.
+    pub(super) fn of(stratum: &Stratum) -> Option<Self> {
+        stratum.is_informative().then(|| Self {
+            samples: u64::from(stratum.before.of) + u64::from(stratum.now.of),
+            passes: u64::from(stratum.before.hits) + u64::from(stratum.now.hits),
+            now: u64::from(stratum.now.of),
+        })
+    }
+
+    /// Whether its passes could have fallen otherwise.
+    pub(super) fn varies(&self) -> bool {
+        0 < self.passes && self.passes < self.samples
+    }
+
+    /// How many of its passes fall to the side `now` by chance.
+    pub(super) fn passes_now(&self) -> Distribution {
+        Distribution::hypergeometric(self.samples, self.passes, self.now)
+    }
+}
+
+/// How many passes fall to the side `now` by chance, given how often there is a stratum of each shape, and how many do
+/// in so many of one; `None` of none.
+pub(super) fn null_of(
+    shapes: &BTreeMap<Shape, u64>,
+    mut passes_now: impl FnMut(Shape, u64) -> Distribution,
+) -> Option<Distribution> {
+    let sums = shapes.iter().map(|(shape, times)| passes_now(*shape, *times));
+    sum_of_all(sums.collect())
 }
 
 /// Takes two from the front and puts their sum at the back, so that sums of like size meet.
@@ -57,7 +92,8 @@ fn sum_of_all(mut parts: VecDeque<Distribution>) -> Option<Distribution> {
     Some(sum)
 }
 
-fn two_sided(distribution: &Distribution, observed: u64) -> f64 {
+/// The sum of the probabilities of all counts no more likely than the observed one.
+pub(super) fn two_sided(distribution: &Distribution, observed: u64) -> f64 {
     let Some(probability) = distribution.probability(observed) else {
         return NEGLIGIBLE;
     };

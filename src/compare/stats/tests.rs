@@ -141,7 +141,10 @@ fn nothing_gives_nothing() {
         None,
         "one sample says nothing of its noise"
     );
-    assert_eq!((detectable_at(0, 9, 0.1), detectable_at(2, 0, 0.1)), (None, None));
+    assert_eq!(
+        (detectable_at(0, &[count(1, 2); 9]), detectable_at(2, &[])),
+        (None, None)
+    );
     assert_eq!(
         (pass_at_k(count(1, 2), 0), pass_hat_k(count(1, 2), 3)),
         (None, None)
@@ -384,16 +387,54 @@ fn noise_and_further_attempts_are_unbiased() {
 #[test]
 fn what_is_detectable_ahead_is_what_a_run_of_average_noise_finds() {
     // 200 pairs of which 20 pass half of their attempts: two of 2 and 2 attempts have V = 2/3 on average.
-    let noisy = noise(&[vec![count(4, 4); 180], vec![count(2, 4); 20]].concat()).unwrap();
+    let groups = [vec![count(4, 4); 180], vec![count(2, 4); 20]].concat();
+    let noisy = noise(&groups).unwrap();
     assert_close(noisy, 0.1 / 3.0, "2 of 4 is q(1−q) = 1/3");
     let strata = [
         vec![stratum((2, 2), (2, 2)); 180],
         vec![stratum((1, 2), (1, 2)); 20],
     ]
     .concat();
-    let ahead = detectable_at(2, 200, noisy).unwrap();
+    let ahead = detectable_at(2, &groups).unwrap();
     assert_close(ahead, detectable(&strata).unwrap(), "ahead");
-    let more = detectable_at(8, 200, noisy).unwrap();
+    let more = detectable_at(8, &groups).unwrap();
     assert!(more < ahead, "{more} {ahead}");
-    assert_eq!(detectable_at(1, 1, 0.25), None, "no drop of one pair is seen");
+    assert_eq!(
+        detectable_at(1, &[count(1, 2)]),
+        None,
+        "no drop of one pair is seen"
+    );
+}
+
+#[test]
+fn a_small_suite_sees_the_drop_that_its_exact_test_finds() {
+    let of = |pairs| detectable(&verdicts(pairs, 0, 0, 0));
+    assert_eq!(of(5), None, "five falls are p = 0.0625");
+    // Six of six; of ten pairs, six or more fall with probability 0.8 at a chance of 0.6678.
+    assert!(
+        (of(6).unwrap() - 0.8_f64.powf(1.0 / 6.0)).abs() < 0.02,
+        "{:?}",
+        of(6)
+    );
+    assert!((of(10).unwrap() - 0.6678).abs() < 0.03, "{:?}", of(10));
+}
+
+#[test]
+fn a_drop_that_there_cannot_be_is_not_detectable() {
+    assert_eq!(detectable(&verdicts(5, 0, 0, 15)), None, "five pairs pass");
+    assert_eq!(detectable(&verdicts(3, 0, 0, 1997)), None, "three pairs pass");
+}
+
+#[test]
+fn a_drop_is_as_detectable_as_a_rise() {
+    let uneven = [vec![stratum((1, 1), (3, 3)); 9], vec![stratum((0, 1), (1, 3)); 9]].concat();
+    let turned: Vec<Stratum> = uneven
+        .iter()
+        .map(|each| Stratum {
+            before: each.now,
+            now: each.before,
+        })
+        .collect();
+    assert!(detectable(&uneven).is_some());
+    assert_eq!(detectable(&uneven), detectable(&turned));
 }

@@ -55,7 +55,11 @@ pub(in crate::report) fn of(calibration: &Calibration) -> View {
         section(
             "What two runs of this suite would see, by attempts of each pair",
             vec!["runs", "detectable drop", "any passes", "all pass"],
-            calibration.outlook.iter().map(outlook_row).collect(),
+            calibration
+                .outlook
+                .iter()
+                .map(|outlook| outlook_row(outlook, calibration.noise.is_some()))
+                .collect(),
             0,
         ),
     ];
@@ -144,13 +148,16 @@ fn flaky_row(pair: &FlakyPair) -> Vec<Line> {
     ]
 }
 
-fn outlook_row(outlook: &Outlook) -> Vec<Line> {
+fn outlook_row(outlook: &Outlook, is_noise_known: bool) -> Vec<Line> {
     let share = |share: Option<f64>, unit: &str| {
         Line::own(share.map_or_else(unknown, |share| format!("{:.1} {unit}", share * 100.0)))
     };
     vec![
         Line::own(outlook.runs.to_string()),
-        share(outlook.detectable, "pp"),
+        match outlook.detectable {
+            None if is_noise_known => Line::own("none"),
+            drop => share(drop, "pp"),
+        },
         share(outlook.any_passes, "%"),
         share(outlook.all_pass, "%"),
     ]

@@ -108,14 +108,15 @@ pub(super) fn comparison_counts(comparison: &Comparison, errored: Option<usize>)
         };
         // Where it is too small to tell, the sentence below says so.
         let is_told = comparison.verdict == ComparisonVerdict::Inconclusive;
-        let seen = test.detectable.filter(|_| !is_told).map(|drop| {
-            let drop = points(drop);
-            format!(
+        let seen = match test.detectable.map(points) {
+            _ if is_told => String::new(),
+            Some(drop) => format!(
                 "; a drop of {} or more would have shown",
                 drop.trim_start_matches('+')
-            )
-        });
-        parts.push(format!("{name} {}{}", p_value(p), seen.unwrap_or_default()));
+            ),
+            None => "; no drop of any size would have shown".to_owned(),
+        };
+        parts.push(format!("{name} {}{seen}", p_value(p)));
     }
     Line::own(parts.join(" · "))
 }

@@ -48,13 +48,24 @@ impl Suite {
     /// So many pairs, of which this share, by provider, pass every second attempt; of the others 17 of 20 always pass
     /// and 3 never do.
     pub(crate) fn new(pairs: usize, flaky: impl Fn(&str) -> f64, random: &mut Random) -> Self {
+        Self::mixed(pairs, 0.85, flaky, random)
+    }
+
+    /// So many pairs, of which this share, by provider, pass every second attempt; of the others about so many always
+    /// pass and the rest never do.
+    pub(crate) fn mixed(
+        pairs: usize,
+        passing: f64,
+        flaky: impl Fn(&str) -> f64,
+        random: &mut Random,
+    ) -> Self {
         let experiments = (pairs / 2).min(10);
         let pairs = (0..pairs).map(|at| {
             let experiment = at % experiments;
             let provider = provider(experiment * 10 / experiments);
             let chance = if random.happens(flaky(provider)) {
                 0.5
-            } else if random.happens(0.85) {
+            } else if random.happens(passing) {
                 1.0
             } else {
                 0.0
@@ -70,9 +81,9 @@ impl Suite {
         }
     }
 
-    /// Ten experiments of 22 pairs, each attempt of which passes with this probability.
-    pub(crate) fn even(chance: f64) -> Self {
-        let pairs = (0..220).map(|at| Simulated {
+    /// So many pairs in ten experiments, each attempt of which passes with this probability.
+    pub(crate) fn even(pairs: usize, chance: f64) -> Self {
+        let pairs = (0..pairs).map(|at| Simulated {
             experiment: at % 10,
             provider: provider(at % 10),
             chance,
