@@ -159,3 +159,66 @@ fn an_attempt_in_a_container_sees_neither_the_host_nor_evalwave_nor_its_neighbou
         6
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_base_that_is_measured_runs_in_containers_too_and_shows_what_the_change_broke() {
+    let Some(bench) = Bench::new() else { return };
+    let suite = suite(
+        "a/kept a/broken",
+        "format: exit-code",
+        "runs: 2\nstrategy: parallel\nbaseline: measure\nfail-on: regression\nconfirm: 1",
+        // Which revision an attempt sees, and that it sees no other.
+        "test ! -e .git && test \"$(cat \"answers/$EVALWAVE_EVAL\")\" = right",
+    );
+    let git = |arguments: &[&str]| crate::support::git(suite.path(), arguments);
+    suite.write(".gitignore", "out\n");
+    suite.write("answers/kept", "right");
+    suite.write("answers/broken", "right");
+    git(&["init", "-q", "-b", "main"]);
+    git(&["add", "-A"]);
+    git(&["commit", "-q", "-m", "base"]);
+    git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    suite.write("answers/broken", "wrong");
+    git(&["commit", "-q", "-a", "-m", "change"]);
+    let temporary = tempfile::tempdir().unwrap();
+    let mut command = evalwave(suite.path());
+    let assert = command
+        .env("DOCKER_HOST", &bench.host)
+        .env("TMPDIR", temporary.path())
+        .args(["run", "-o", "out"])
+        .assert();
+    let said = stderr(&assert);
+    assert.code(1);
+
+    let comparison = &suite.read_json("out/summary.json")["comparison"];
+    assert_eq!(comparison["compared"], 2, "{said}");
+    let flips = &comparison["flips"];
+    assert_eq!(flips["pass_to_fail"].as_array().unwrap().len(), 1);
+    let flip = &flips["pass_to_fail"][0];
+    assert_eq!(
+        (&flip["eval"], &flip["before"], &flip["now"], &flip["confirmed"]),
+        (&"broken".into(), &"2/2".into(), &"0/2".into(), &true.into())
+    );
+    assert_eq!(flips["fail_to_pass"].as_array().unwrap().len(), 0);
+    let started = |run: &str| suite.read_json(&format!("out/{run}summary.json"))["run"].clone();
+    assert_eq!(started("baseline/")["sandbox"], "docker");
+    assert_eq!(started("baseline/")["started_at"], started("")["started_at"]);
+
+    for run in ["out", "out/baseline", "out/confirm", "out/confirm/baseline"] {
+        let sandboxes = suite.read(&format!("{run}/sandboxes.jsonl"));
+        let named = sandboxes.matches("sandbox_named").count();
+        assert!(named > 0, "{run}");
+        assert_eq!(sandboxes.matches("sandbox_gone").count(), named, "{run}");
+        let first: serde_json::Value = serde_json::from_str(sandboxes.lines().next().unwrap()).unwrap();
+        let run_id = first["sandboxes_at"]["run_id"].as_str().unwrap();
+        assert_eq!(containers(&bench.host, run_id).await.len(), 0, "{run}");
+    }
+    assert_eq!(
+        fs_err::read_dir(temporary.path()).unwrap().count(),
+        0,
+        "the checkout is gone"
+    );
+    git(&["diff", "--quiet", "HEAD"]);
+    let worktrees = fs_err::read_dir(suite.path().join(".git/worktrees"));
+    assert_eq!(worktrees.map_or(0, Iterator::count), 0);
+}
