@@ -120,6 +120,7 @@ pub(super) fn share(head: &mut RunPlan, base: &mut RunPlan, most: Option<usize>)
     for plan in [&mut *head, &mut *base] {
         plan.budget = plan.budget.part(0.5);
     }
+    let places = most;
     let most = most.filter(|most| head.concurrency.value + base.concurrency.value > *most);
     let single = head.limits.iter().map(|limit| limit.concurrency).chain(most);
     if single.min().is_some_and(|least| least < 2) {
@@ -130,6 +131,11 @@ pub(super) fn share(head: &mut RunPlan, base: &mut RunPlan, most: Option<usize>)
         of_head.concurrency -= of_base.concurrency;
     }
     let Some(most) = most else {
+        if let Some(places) = places {
+            for (plan, half) in [(head, places.div_ceil(2)), (base, places / 2)] {
+                plan.concurrency.most = Some(half.max(plan.concurrency.value));
+            }
+        }
         return true;
     };
     // What one does not need is the other's.
@@ -137,11 +143,12 @@ pub(super) fn share(head: &mut RunPlan, base: &mut RunPlan, most: Option<usize>)
         .concurrency
         .value
         .min((most / 2).max(most.saturating_sub(head.concurrency.value)));
-    for (plan, value) in [(head, most - of_base), (base, of_base)] {
-        let value = value.min(plan.concurrency.value);
+    for (plan, places) in [(head, most - of_base), (base, of_base)] {
+        plan.concurrency.most = Some(places);
+        let value = places.min(plan.concurrency.value);
         if value < plan.concurrency.value {
             plan.concurrency = Concurrency {
-                most: None,
+                most: Some(places),
                 value,
                 reason: String::new(),
                 bounded: true,
@@ -298,30 +305,37 @@ mod tests {
         }
     }
 
-    fn shared(value: usize, limit: usize, most: Option<usize>) -> (bool, [(usize, usize, Option<f64>); 2]) {
+    type Shares = [(usize, usize, Option<usize>); 2];
+
+    /// What runs at once, at once under the limit, and may at most run at once.
+    fn shared(value: usize, limit: usize, most: Option<usize>) -> (bool, Shares) {
         let (mut head, mut base) = (plan(value, limit), plan(value, limit));
+        for plan in [&mut head, &mut base] {
+            plan.concurrency.most = most;
+        }
         let at_once = share(&mut head, &mut base, most);
         let of = |plan: &RunPlan| {
-            (
-                plan.concurrency.value,
-                plan.limits[0].concurrency,
-                plan.budget.sandbox_seconds,
-            )
+            assert_eq!(plan.budget.sandbox_seconds, Some(300.0));
+            let concurrency = &plan.concurrency;
+            (concurrency.value, plan.limits[0].concurrency, concurrency.most)
         };
         (at_once, [of(&head), of(&base)])
     }
 
     #[test]
     fn two_revisions_have_together_what_one_would_have() {
-        let half = Some(300.0);
-        assert_eq!(shared(8, 5, None), (true, [(8, 3, half), (8, 2, half)]));
-        assert_eq!(shared(8, 5, Some(9)), (true, [(5, 3, half), (4, 2, half)]));
+        assert_eq!(shared(8, 5, None), (true, [(8, 3, None), (8, 2, None)]));
+        assert_eq!(shared(8, 5, Some(9)), (true, [(5, 3, Some(5)), (4, 2, Some(4))]));
+        assert_eq!(
+            shared(8, 5, Some(25)),
+            (true, [(8, 3, Some(13)), (8, 2, Some(12))]),
+            "what they do not need is half theirs too"
+        );
     }
 
     #[test]
     fn two_revisions_that_one_place_or_one_limit_cannot_hold_run_one_after_the_other() {
-        let half = Some(300.0);
-        assert_eq!(shared(8, 5, Some(1)), (false, [(8, 5, half); 2]));
-        assert_eq!(shared(8, 1, None), (false, [(8, 1, half); 2]));
+        assert_eq!(shared(8, 5, Some(1)), (false, [(8, 5, Some(1)); 2]));
+        assert_eq!(shared(8, 1, None), (false, [(8, 1, None); 2]));
     }
 }

@@ -12,7 +12,7 @@ use super::sources::read_results;
 use crate::aggregate::{self, Facts};
 use crate::compare::{self, Criteria, Known, Options, Quarantine};
 use crate::config::{CompareConfig, Config, FlakyConfig, HistoryConfig, ReportConfig};
-use crate::model::{Comparison, ExitCode, PairId, PairResult, Policy, ResultSet, Run, Summary};
+use crate::model::{CancelReason, Comparison, ExitCode, PairId, PairResult, Policy, ResultSet, Run, Summary};
 use crate::plan;
 
 /// How results are compared at `now`.
@@ -49,12 +49,33 @@ pub(super) struct Judging<'a> {
     /// The run's pairs, decided.
     pub(super) summary: Summary,
     pub(super) baseline: Option<ResultSet>,
-    /// The baseline was measured beside the run, and its half of the budget was used up before its plan was done.
+    /// The baseline was measured beside the run, and stopped before its plan was done.
     pub(super) base_is_cut_short: bool,
     pub(super) known: Known,
 }
 
 impl Judging<'_> {
+    /// Takes the base revision that was measured beside the run for its baseline, and says what a reader has to know of it.
+    /// `told` is what was told of its run.
+    pub(super) fn measured(&mut self, summary: &Summary, reference: Option<&str>, told: &[String]) {
+        let source = reference.map_or_else(|| "measure".to_owned(), |name| format!("measure:{name}"));
+        let why = match summary.run.reason {
+            Some(CancelReason::Budget) => Some("its half of the budget was used up"),
+            Some(CancelReason::Breaker) => {
+                Some("its first tries all died alike, so pairs that it has no verdict of are not compared")
+            }
+            Some(CancelReason::Run | CancelReason::Decided) | None => None,
+        };
+        self.base_is_cut_short = why.is_some();
+        let notices = &mut self.summary.notices;
+        notices.extend(why.map(|why| format!("the base revision was stopped: {why}")));
+        notices.extend(told.iter().map(|notice| format!("the base revision: {notice}")));
+        self.baseline = Some(ResultSet {
+            reference: reference.map(str::to_owned),
+            ..ResultSet::of_summary(&source, summary)
+        });
+    }
+
     fn criteria(&self) -> Criteria {
         Criteria {
             options: options(&self.config.compare, &self.config.report, self.run.started_at),

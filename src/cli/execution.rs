@@ -172,16 +172,7 @@ fn compare_with(
         (Baseline::Measure(_), Some(measured), Some(run)) => {
             let summary = aggregate::summarize(&run);
             keep(&measured.arm.recording.directory, &summary)?;
-            let baseline = measured.base.results(&summary);
-            judging.base_is_cut_short = baseline.is_cut_short;
-            if baseline.is_cut_short {
-                let why = "the base revision was stopped: its half of the budget was used up";
-                judging.summary.notices.push(why.to_owned());
-            }
-            let notices = run.notices.iter();
-            let notices = notices.map(|notice| format!("the base revision: {notice}"));
-            judging.summary.notices.extend(notices);
-            judging.baseline = Some(baseline);
+            judging.measured(&summary, Some(measured.base.reference()), &run.notices);
         }
         (Baseline::Measure(_), ..) => {}
     }

@@ -11,12 +11,11 @@ use super::output::Output;
 use super::sources::Suite;
 use crate::catalog::{self, Checkout};
 use crate::model::layout::BASELINE_DIR;
-use crate::model::{PairId, ResultSet, RunPlan, Summary};
+use crate::model::{PairId, RunPlan};
 
 /// The base revision.
 pub(super) struct Base {
     checkout: Checkout,
-    /// What it was asked for as.
     reference: String,
 }
 
@@ -51,14 +50,15 @@ impl Base {
         let has: HashSet<&PairId> = pairs.iter().map(|pair| &pair.id).collect();
         let mut plan = plan.clone();
         plan.pairs.retain(|planned| has.contains(&planned.id));
+        if let Some(shard) = &mut plan.shard {
+            shard.whole.retain(|planned| has.contains(&planned.id));
+        }
         Ok((!plan.pairs.is_empty()).then_some(plan))
     }
 
-    /// What it came to, as a baseline.
-    pub(super) fn results(&self, summary: &Summary) -> ResultSet {
-        let mut results = ResultSet::of_summary(&format!("measure:{}", self.reference), summary);
-        results.reference = Some(self.reference.clone());
-        results
+    /// What it was asked for as.
+    pub(super) fn reference(&self) -> &str {
+        &self.reference
     }
 }
 

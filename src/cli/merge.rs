@@ -1,6 +1,6 @@
 //! `evalwave merge`, and what the action's `command: merge` shares with it: parts of one plan as the run that they are.
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use super::arguments::{MergeArguments, SelectionArguments, TextOrJson, given};
 use super::arms::Driver;
@@ -9,7 +9,7 @@ use super::conclude::{self, Judging};
 use super::context::{self, Context};
 use super::execution::{Done, LOST};
 use super::sources::Suite;
-use super::{Failure, json, keep, print, tell};
+use super::{Failure, json, keep, measure, print, tell};
 use crate::aggregate::{self, Joined, Part};
 use crate::compare::Known;
 use crate::config::{Config, settings};
@@ -73,6 +73,11 @@ impl Parts {
         for shown in named {
             directories.extend(store::find_parts(&context.absolute(shown), shown)?);
         }
+        Self::of(directories)
+    }
+
+    /// Finds whether runs belong together.
+    fn of(directories: Vec<PartDir>) -> Result<Self, Failure> {
         let parts: Vec<Part<'_>> = directories
             .iter()
             .map(|part| Part {
@@ -92,6 +97,24 @@ impl Parts {
             }
         }
         Ok(Self { directories, joined })
+    }
+
+    /// The runs of the base revision that were made beside them; `None` where there are none.
+    fn bases(&self) -> Result<Option<Self>, Failure> {
+        let mut bases = Vec::new();
+        for part in &self.directories {
+            let path = measure::directory(&part.path);
+            if store::holds_run(&path) {
+                bases.extend(store::find_parts(
+                    &path,
+                    &measure::directory(Utf8Path::new(&part.name)),
+                )?);
+            }
+        }
+        match bases.is_empty() {
+            true => Ok(None),
+            false => Self::of(bases).map(Some),
+        }
     }
 
     /// Whose runs they are.
@@ -134,14 +157,28 @@ impl Merging<'_> {
         };
         judging.summary.run.url = self.url;
         judging.summary.notices.extend(notices);
+        let mut base_is_kept = true;
         match self.baseline {
             Baseline::Known(results) => judging.baseline = Some(results),
             Baseline::None(why) => judging.summary.notices.push(why),
-            Baseline::Measure(_) => {
-                let why =
-                    "no baseline: shards measure the base revision each for itself, and a merge runs nothing";
-                judging.summary.notices.push(why.to_owned());
-            }
+            Baseline::Measure(reference) => match parts.bases()? {
+                Some(bases) => {
+                    let Parts { directories, joined } = &bases;
+                    let run_id = format!("{run_id}-baseline");
+                    let to = measure::directory(&self.directory);
+                    let merging = store::merge(directories, joined, &run_id, &to, &self.config.attempt);
+                    let (directory, run) = driver.finish(merging)?;
+                    let summary = aggregate::summarize(&run);
+                    base_is_kept = keep(&directory, &summary)?;
+                    let told: Vec<String> = joined.notices.iter().chain(&joined.missing).cloned().collect();
+                    judging.measured(&summary, reference.as_deref(), &told);
+                    judging.base_is_cut_short |= joined.missing.is_some();
+                }
+                None => {
+                    let why = "no baseline: no shard has measured the base revision";
+                    judging.summary.notices.push(why.to_owned());
+                }
+            },
         }
         let (summary, exit) = judging.conclude(false, false);
         let kept = keep(&directory, &summary)?;
@@ -152,7 +189,7 @@ impl Merging<'_> {
                 ExitCode::Success if joined.missing.is_some() && !is_silent => ExitCode::Incomplete,
                 exit => exit,
             },
-            lost: !kept,
+            lost: !kept || !base_is_kept,
         })
     }
 }

@@ -13,7 +13,7 @@ use crate::compare;
 use crate::config::settings::{self, Given, Setting};
 use crate::config::{self, Config, Discovery, Source, SuiteConfig, SuiteSource, WantedConcurrency};
 use crate::model::{Pair, Policy, ResultSet, RunPlan};
-use crate::plan::{self, Globs, Request, Select};
+use crate::plan::{self, Experience, Globs, PlanError, Request, Select};
 use crate::results;
 
 /// Where a configuration is looked for.
@@ -91,10 +91,32 @@ impl Suite {
 
     /// Plans what was selected.
     pub(super) fn plan(&self, selection: &SelectionArguments, past: &Past) -> Result<RunPlan, Failure> {
+        let select = self.select(selection)?;
+        Ok(plan::build(&self.request(
+            &select,
+            &past.experience,
+            past.is_pinned,
+        ))?)
+    }
+
+    /// Finds what is wrong with a run before anything is known of earlier ones: its selection, its plan, the files that
+    /// its sandboxes receive.
+    pub(super) fn check(&self, selection: &SelectionArguments) -> Result<(), Failure> {
+        let select = self.select(selection)?;
+        match plan::build(&self.request(&select, &Experience::default(), false)) {
+            // Earlier runs may tell what it will use.
+            Ok(_) | Err(PlanError::UnknownUse { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        catalog::workspace_files(&self.root, &self.config.attempt.upload, &[])?;
+        Ok(())
+    }
+
+    fn select(&self, selection: &SelectionArguments) -> Result<Select, Failure> {
         let changed = given(selection.changed_since.as_deref())
             .map(|reference| catalog::changed_files(&self.root, reference))
             .transpose()?;
-        let select = Select {
+        Ok(Select {
             experiments: globs(&selection.experiment),
             evals: globs(&selection.eval),
             labels: selection
@@ -107,16 +129,18 @@ impl Suite {
                 .map(str::parse)
                 .transpose()
                 .context("cannot use `--shard`")?,
-        };
-        let request = Request {
+        })
+    }
+
+    fn request<'a>(&'a self, select: &'a Select, experience: &'a Experience, is_pinned: bool) -> Request<'a> {
+        Request {
             config: &self.config,
             pairs: &self.pairs,
-            select: &select,
+            select,
             capacity: self.capacity.clone(),
-            experience: &past.experience,
-            is_pinned: past.is_pinned,
-        };
-        Ok(plan::build(&request)?)
+            experience,
+            is_pinned,
+        }
     }
 
     /// The pairs of the suite as it stands in another revision; those that are given otherwise are the same there.

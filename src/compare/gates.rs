@@ -130,7 +130,7 @@ fn incomplete(facts: &GateFacts) -> (bool, String) {
     let missing = &facts.without_verdict;
     let why = match missing.len() {
         0 if facts.is_cut_short => format!(
-            "{} a verdict, but the budget was used up before every attempt was made",
+            "{} a verdict, but the run was stopped before every attempt was made",
             have(facts.pairs, "pair")
         ),
         0 => format!("{} a verdict", have(facts.pairs, "pair")),

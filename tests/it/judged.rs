@@ -324,6 +324,61 @@ fn a_base_revision_that_its_half_of_the_budget_stopped_makes_the_run_incomplete_
 }
 
 #[test]
+fn a_base_revision_of_which_every_first_try_died_is_told_of_and_makes_the_run_incomplete() {
+    let suite = measured("baseline: measure\nretry: { attempts: 0 }\n");
+    git(&suite, "checkout -q -b broken origin/main");
+    let works = suite.read("attempt.sh");
+    suite.write("attempt.sh", "exit 1");
+    git(&suite, "commit -q -a -m broken");
+    git(&suite, "update-ref refs/remotes/origin/main HEAD");
+    suite.write("attempt.sh", &works);
+    git(&suite, "commit -q -a -m works");
+    let (run, summary) = suite.run("");
+    let text = stdout(&run.code(3));
+    assert_eq!(
+        (&summary["run"]["conclusion"], &summary["run"]["complete"]),
+        (&json!("incomplete"), &json!(false))
+    );
+    for said in [
+        "the base revision was stopped: its first tries all died alike, so pairs that it has no verdict of are not compared",
+        "the base revision: the first 3 tries all ended with the error",
+    ] {
+        assert!(text.contains(said), "{text}");
+    }
+}
+
+#[test]
+fn shards_that_measured_the_base_are_compared_with_what_they_measured_of_it_together() {
+    let suite = measured("baseline: measure\nfail-on: [regression, incomplete]\n");
+    for shard in 1..=2 {
+        suite.ev(&format!("run -o s{shard} --shard {shard}/2 --fail-on never"));
+    }
+    suite.ev("merge s1 s2 -o all").code(1);
+    let comparison = &suite.read_json("all/summary.json")["comparison"];
+    let base = git(&suite, "rev-parse origin/main");
+    assert_eq!(comparison["baseline"]["commit"], base.trim());
+    assert_eq!(comparison["compared"], 3);
+    assert_eq!(comparison["flips"]["pass_to_fail"][0]["eval"], "two");
+    assert_eq!(
+        suite.read_json("all/baseline/summary.json")["totals"]["passed"],
+        3
+    );
+
+    // What is missing of the base is missing of the whole.
+    fs_err::remove_dir_all(suite.path().join("s2/baseline")).unwrap();
+    suite.ev("merge s1 s2 -o half --fail-on incomplete").code(3);
+    let half = suite.read_json("half/summary.json");
+    assert_eq!(half["run"]["conclusion"], "incomplete");
+    let notices = half["notices"].to_string();
+    assert!(
+        notices.contains("the base revision: ") && notices.contains("no part is of shard 2/2"),
+        "{notices}"
+    );
+    fs_err::remove_dir_all(suite.path().join("s1/baseline")).unwrap();
+    suite.ev("merge s1 s2 -o none --fail-on no-baseline").code(1);
+}
+
+#[test]
 fn a_base_is_named_or_found_and_where_it_is_neither_that_is_said_before_anything_runs() {
     let suite = measured("");
     let (_, named) = suite.run("--baseline measure:HEAD");

@@ -362,7 +362,7 @@ fn a_run_that_its_budget_stopped_is_incomplete_though_every_pair_has_a_verdict_a
     assert_eq!(summary["run"]["complete"], false);
     assert_eq!(
         summary["gates"][0]["why"],
-        "the one pair has a verdict, but the budget was used up before every attempt was made"
+        "the one pair has a verdict, but the run was stopped before every attempt was made"
     );
     // Its verdict is not firm: there is no flip to confirm.
     assert_eq!(

@@ -106,6 +106,7 @@ impl Measurement<'_> {
         let token: Vec<&str> = self.inputs.token.as_deref().into_iter().collect();
         let means = Means::gather(config, &token, self.context)?;
         step.hide(means.secrets.iter().map(|(_, value)| value.as_str()));
+        self.suite.check(self.selection)?;
         let Some((prepared, known)) = self.settle(started_at, driver, step)? else {
             return Ok(ExitCode::Cancelled);
         };

@@ -471,3 +471,24 @@ fn the_base_can_be_measured_beside_the_change() {
         "nothing is looked for"
     );
 }
+
+#[test]
+fn what_is_wrong_with_a_configuration_is_said_before_github_is_asked_anything() {
+    for (more, said) in [
+        (
+            "sandbox: { kind: vercel }",
+            "`sandbox.kind: vercel` is not built in yet",
+        ),
+        (
+            "limits: [{ label: provider, value: nobody, concurrency: 2 }]",
+            "nobody",
+        ),
+    ] {
+        let workflow = Workflow::new(suite("agent/task", more, &always(true)), measured());
+        let step = workflow.run();
+        assert_eq!(step.code, 2, "{more}: {}", step.log);
+        let errors = step.annotations("error");
+        assert!(errors.iter().any(|error| error.contains(said)), "{errors:?}");
+        assert_eq!(workflow.github.asked(), Vec::<String>::new(), "{more}");
+    }
+}

@@ -178,6 +178,11 @@ fn a_merge_knows_which_pairs_earlier_runs_had_both_ways() {
     assert_eq!(step.code, 0, "{}", step.log);
     let comment = aware.comments().remove(0);
     assert!(comment.contains("1 PASS→FAIL (1 known flaky)"), "{comment}");
+    assert!(
+        comment.contains("1 earlier run: noise alone predicts"),
+        "{comment}"
+    );
+    assert!(step.annotations("error").is_empty(), "{}", step.log);
     let step = workflow("history: 0").run();
     assert_eq!(step.code, 1, "{}", step.log);
 }
