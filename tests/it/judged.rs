@@ -325,7 +325,7 @@ fn a_base_revision_that_its_half_of_the_budget_stopped_makes_the_run_incomplete_
 
 #[test]
 fn a_base_revision_of_which_every_first_try_died_is_told_of_and_makes_the_run_incomplete() {
-    let suite = measured("baseline: measure\nretry: { attempts: 0 }\n");
+    let suite = measured("baseline: measure\nruns: 6\nretry: { tries: 1 }\n");
     git(&suite, "checkout -q -b broken origin/main");
     let works = suite.read("attempt.sh");
     suite.write("attempt.sh", "exit 1");
@@ -341,7 +341,7 @@ fn a_base_revision_of_which_every_first_try_died_is_told_of_and_makes_the_run_in
     );
     for said in [
         "the base revision was stopped: its first tries all died alike, so pairs that it has no verdict of are not compared",
-        "the base revision: the first 3 tries all ended with the error",
+        "the base revision: the first 10 tries all ended with the error",
     ] {
         assert!(text.contains(said), "{text}");
     }

@@ -480,8 +480,8 @@ fn what_is_wrong_with_a_configuration_is_said_before_github_is_asked_anything() 
             "`sandbox.kind: vercel` is not built in yet",
         ),
         (
-            "limits: [{ label: provider, value: nobody, concurrency: 2 }]",
-            "nobody",
+            "limits: [{ label: 'provider=nobody', concurrency: 2 }]",
+            "provider=nobody",
         ),
     ] {
         let workflow = Workflow::new(suite("agent/task", more, &always(true)), measured());
