@@ -22,8 +22,9 @@ is_true() {
   esac
 }
 
+# From standard input: the line of a file whose name has a backslash in it begins with one.
 checksum() {
-  if command -v sha256sum >/dev/null; then sha256sum "$1" | cut -d' ' -f1; else shasum -a 256 "$1" | cut -d' ' -f1; fi
+  if command -v sha256sum >/dev/null; then sha256sum <"$1" | cut -d' ' -f1; else shasum -a 256 <"$1" | cut -d' ' -f1; fi
 }
 
 # 1. A binary that is there already.

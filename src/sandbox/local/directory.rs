@@ -51,7 +51,6 @@ impl RunDirectory {
     }
 
     /// Removes it unless something is in it.
-    #[cfg(target_os = "linux")]
     pub(super) fn remove_if_empty(&self) {
         let _ = fs_err::remove_dir(&self.path);
     }
