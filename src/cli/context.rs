@@ -52,6 +52,7 @@ impl Context {
     pub(super) fn of_process() -> anyhow::Result<Self> {
         let environment: BTreeMap<String, String> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .map(|(name, value)| (if cfg!(windows) { well_known(name) } else { name }, value))
             .collect();
         let utf8 =
             |path: std::path::PathBuf| Utf8PathBuf::try_from(path).map_err(|error| error.into_io_error());
@@ -129,14 +130,6 @@ impl Context {
 
     /// Variables without which the system's own programs do not run: none but on Windows.
     pub(super) fn system_variables(&self) -> Vec<(String, String)> {
-        const WINDOWS: [&str; 6] = [
-            "SystemRoot",
-            "SystemDrive",
-            "windir",
-            "ComSpec",
-            "PATHEXT",
-            "ProgramFiles",
-        ];
         let names: &[&str] = if cfg!(windows) { &WINDOWS } else { &[] };
         let found = names
             .iter()
@@ -148,6 +141,26 @@ impl Context {
     pub(super) fn absolute(&self, path: &Utf8Path) -> Utf8PathBuf {
         self.current_dir.join(path)
     }
+}
+
+/// What the system's own programs need on Windows.
+const WINDOWS: [&str; 6] = [
+    "SystemRoot",
+    "SystemDrive",
+    "windir",
+    "ComSpec",
+    "PATHEXT",
+    "ProgramFiles",
+];
+
+/// A variable's name as it is looked up here: Windows, which does not tell names apart by case, has `Path`, and a shell on
+/// it has `SYSTEMROOT`.
+fn well_known(name: String) -> String {
+    let known = WINDOWS
+        .iter()
+        .chain(&["PATH", "HOME", "LANG", "USERPROFILE"])
+        .find(|known| known.eq_ignore_ascii_case(&name));
+    known.map_or(name, |known| (*known).to_owned())
 }
 
 /// Now.
@@ -166,4 +179,16 @@ pub(super) fn new_run_id(now: Timestamp) -> String {
 pub(super) fn random() -> u64 {
     // The standard library seeds its hash maps from the system's randomness.
     std::hash::RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::well_known;
+
+    #[test]
+    fn windows_and_its_shells_name_what_is_looked_up_in_their_own_ways() {
+        let names = ["Path", "SYSTEMROOT", "COMSPEC", "Home", "MyToken"];
+        let known = names.map(|name| well_known(name.to_owned()));
+        assert_eq!(known, ["PATH", "SystemRoot", "ComSpec", "HOME", "MyToken"]);
+    }
 }

@@ -132,6 +132,15 @@ fn a_release_is_downloaded_once_and_its_checksum_is_the_trees() {
 }
 
 #[test]
+fn a_release_is_known_by_its_checksum_also_where_paths_have_backslashes() {
+    let release = Release::new();
+    fs_err::create_dir(release.at(r"D:\a\_temp")).unwrap();
+    let temporary = release.at(r"D:\a\_temp");
+    let binary = release.installs(&[("RUNNER_TEMP", temporary.as_str())]);
+    assert_eq!(said(&binary), "released\n");
+}
+
+#[test]
 fn other_bytes_than_were_released_are_not_run() {
     let release = Release::new();
     release.checksum(&"0".repeat(64));
