@@ -2,6 +2,8 @@
 //!
 //! `cargo bench --bench statistics`, or with a number of trials: `cargo bench --bench statistics -- 10000`.
 
+use evalwave::compare::compare;
+
 #[path = "../tests/it/statistics/suite.rs"]
 mod suite;
 #[path = "../tests/it/statistics/trials.rs"]
@@ -77,4 +79,21 @@ fn main() {
             println!("  {pairs:>5}  {name:<32} {one:>10} {two:>10} {three:>10} {five:>10}");
         }
     }
+
+    println!("\na comparison as a whole (10,000 pairs: at most 100 ms)");
+    for (pairs, runs) in [(40, 10), (100, 5), (500, 1), (10_000, 1), (10_000, 10)] {
+        let milliseconds = milliseconds(pairs, runs);
+        println!("  {pairs:>6} pairs, {runs:>2} attempts {milliseconds:>8.1} ms");
+    }
+}
+
+/// How long two runs of a suite take to be compared.
+#[expect(clippy::disallowed_methods, reason = "the time is what is measured")]
+fn milliseconds(pairs: usize, runs: u32) -> f64 {
+    let mut random = suite::Random(1);
+    let suite = suite::Suite::new(pairs, |_| 0.3, &mut random);
+    let [before, now] = ["before", "now"].map(|name| suite.run(name, runs, &mut random));
+    let started = std::time::Instant::now();
+    std::hint::black_box(compare(&before, &now, &trials::options()));
+    started.elapsed().as_secs_f64() * 1000.0
 }

@@ -114,8 +114,8 @@ impl Arm {
 }
 
 /// Gives two plans one number of places, one budget and one set of limits between them; without a number, or with room
-/// for both, each keeps its own places. Returns whether they can run at once: of a single place, each gets all in its
-/// turn.
+/// for both, each keeps its own places, and half of all is the most that it could have. Returns
+/// whether they can run at once: of a single place, each gets all in its turn.
 pub(super) fn share(head: &mut RunPlan, base: &mut RunPlan, most: Option<usize>) -> bool {
     for plan in [&mut *head, &mut *base] {
         plan.budget = plan.budget.part(0.5);

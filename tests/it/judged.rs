@@ -381,8 +381,13 @@ fn shards_that_measured_the_base_are_compared_with_what_they_measured_of_it_toge
 #[test]
 fn a_base_is_named_or_found_and_where_it_is_neither_that_is_said_before_anything_runs() {
     let suite = measured("");
-    let (_, named) = suite.run("--baseline measure:HEAD");
+    let (run, named) = suite.run("--baseline measure:HEAD");
     assert_eq!(named["comparison"]["verdict"], "unchanged");
+    let text = stdout(&run);
+    assert!(
+        text.contains("p = 1.00; no drop of any size would have shown\n"),
+        "{text}"
+    );
     let unknown = suite.ev("run -o no --baseline measure:v9").code(2);
     assert!(
         stderr(&unknown).contains("cannot measure `v9`: it names no commit"),
@@ -491,7 +496,18 @@ fn calibrate_shows_how_noisy_a_suite_is() {
     regression  2 of 3             2 of 3
     drop:5pp    2 of 3             2 of 3
     ");
+    // Four pairs see nothing with one attempt each.
+    let outlook = text
+        .split("What two runs of this suite would see")
+        .nth(1)
+        .unwrap();
+    let first = outlook.lines().nth(2).unwrap();
+    assert_eq!(
+        first.split_whitespace().take(2).collect::<Vec<_>>(),
+        ["1", "none"]
+    );
     let document = json(&suite.ev("calibrate 1.json 2.json 3.json --format json").code(0));
+    assert_eq!(document["outlook"][0]["detectable"], Value::Null);
     assert_eq!(document["schema"], "evalwave.calibration/1");
     assert_eq!(document["outlook"].as_array().unwrap().len(), 8);
     let one = suite.ev("calibrate 1.json").code(2);

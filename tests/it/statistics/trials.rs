@@ -7,7 +7,7 @@ use evalwave::model::comparison::ComparisonVerdict;
 use super::suite::{PROVIDERS, Random, Suite};
 
 /// Compared by experiment and provider.
-fn options() -> Options {
+pub(crate) fn options() -> Options {
     Options {
         alpha: 0.05,
         margin: 0.10,
