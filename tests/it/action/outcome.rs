@@ -475,10 +475,7 @@ fn the_base_can_be_measured_beside_the_change() {
 #[test]
 fn what_is_wrong_with_a_configuration_is_said_before_github_is_asked_anything() {
     for (more, said) in [
-        (
-            "sandbox: { kind: vercel }",
-            "`sandbox.kind: vercel` is not built in yet",
-        ),
+        ("sandbox: { kind: vercel }", "missing in the environment: "),
         (
             "limits: [{ label: 'provider=nobody', concurrency: 2 }]",
             "provider=nobody",
