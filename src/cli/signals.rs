@@ -30,8 +30,9 @@ impl Signals {
         })
     }
 
-    /// The first one cancels what runs; before anything is `under_way` it ends this process. A second SIGINT ends this process at once: the supervisors of what runs see that
-    /// and kill it, and what lies in the run directory is the run as far as it came.
+    /// The first one cancels what runs; before anything is `under_way` it ends this process. A second SIGINT ends this
+    /// process at once: the supervisors of what runs see that and kill it, and what lies in the run directory is the run
+    /// as far as it came.
     pub(super) async fn cancel(
         mut self,
         cancel: CancellationToken,
