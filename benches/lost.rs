@@ -20,7 +20,7 @@ use evalwave::plan::{Experience, Request, Select, build};
 use evalwave::redact::Redactor;
 use evalwave::runner::{self, Job, RecordError, Recorder};
 use evalwave::sandbox::{
-    Backend, Capacity, Command, Exit, Ledger, Reaper, Sandbox, SandboxError, SandboxSpec, Workspace,
+    Backend, Capacity, Command, Exit, Ledger, Reaped, Reaper, Sandbox, SandboxError, SandboxSpec, Workspace,
 };
 use evalwave::store::{self, RunDir};
 use tokio::io::AsyncWrite;
@@ -62,8 +62,8 @@ impl Reaper for Nothing {
         }
     }
 
-    async fn reap(&self, _: &str, _: &[LeftSandbox]) -> Result<(), SandboxError> {
-        Ok(())
+    async fn reap(&self, _: &str, _: &[LeftSandbox]) -> Result<Reaped, SandboxError> {
+        Ok(Reaped::default())
     }
 }
 

@@ -208,15 +208,24 @@ pub trait Ledger: Send + Sync {
     async fn gone(&self, name: &str) -> Result<(), SandboxError>;
 }
 
+/// What became of the sandboxes that a run had left.
+#[derive(Debug, Default)]
+pub struct Reaped {
+    /// How many were there, and are not any more.
+    pub deleted: usize,
+    /// Why, for each that is still there.
+    pub failed: Vec<SandboxError>,
+}
+
 /// Deletes what a run left behind. It needs nothing that was known to the run alone.
 #[async_trait]
 pub trait Reaper: Send + Sync {
     /// Where another process finds the sandboxes.
     fn whereabouts(&self) -> Whereabouts;
 
-    /// Deletes these sandboxes, and whatever else bears the run's label; when it is done, none of them is there, also
-    /// where none was. Nothing of the run may be in use any more.
-    async fn reap(&self, run_id: &str, left: &[LeftSandbox]) -> Result<(), SandboxError>;
+    /// Deletes these sandboxes, and whatever else bears the run's label; those that were not there are no failure. Nothing
+    /// of the run may be in use any more.
+    async fn reap(&self, run_id: &str, left: &[LeftSandbox]) -> Result<Reaped, SandboxError>;
 }
 
 /// A running sandbox. Paths are relative to its workspace.

@@ -70,8 +70,9 @@ pub(super) fn comment(directory: &Utf8Path, context: &Context) -> Result<ExitCod
     publish::publish(directory, &inputs, &invocation, &mut step, &context)
 }
 
-/// `evalwave cleanup`. What cannot be cleaned up is said; the step before has the exit code that counts.
-pub(super) fn cleanup(directory: &Utf8Path, context: &Context) -> Result<ExitCode, Failure> {
+/// What `evalwave cleanup` does for a comment; gives whether there was one to finish. What cannot be finished is said; the
+/// step before has the exit code that counts.
+pub(super) fn cleanup(directory: &Utf8Path, context: &Context) -> Result<bool, Failure> {
     let context = context.with_inputs();
     let inputs = Inputs::read(&context)?;
     let mut step = Step::of(&context);

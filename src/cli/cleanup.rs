@@ -27,34 +27,44 @@ pub(super) fn cleanup(
         return Err(anyhow!("cannot find the run directory `{directory}`").into());
     }
     let driver = Driver::new()?;
-    let all = delete_left(&directory, config, &driver, context);
-    let finished = action::cleanup(&directory, context)?;
-    Ok(if all { finished } else { ExitCode::Incomplete })
+    let left = delete_left(&directory, config, &driver, context);
+    let had_comment = action::cleanup(&directory, context)?;
+    if left == Left::Nothing && !had_comment {
+        tell("nothing to clean up");
+    }
+    Ok(match left {
+        Left::Some => ExitCode::Incomplete,
+        Left::Nothing | Left::Deleted => ExitCode::Success,
+    })
 }
 
-/// Deletes the sandboxes that a run has left, and says so; gives whether none is left.
+/// What there was to delete after a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Left {
+    Nothing,
+    /// It is not there any more.
+    Deleted,
+    /// It, or a part of it, is there still, or that is not known.
+    Some,
+}
+
+/// Deletes the sandboxes that a run has left, and says what became of them.
 pub(super) fn delete_left(
     directory: &Utf8Path,
     config: Option<&Utf8Path>,
     driver: &Driver,
     context: &Context,
-) -> bool {
-    let mut all = true;
-    for directory in arms(directory) {
-        match delete(&directory, config, driver, context) {
-            Ok(0) => {}
-            Ok(1) => tell(&format!("deleted 1 sandbox of `{directory}`")),
-            Ok(many) => tell(&format!("deleted {many} sandboxes of `{directory}`")),
-            Err(failure) => {
-                all = false;
-                let why = with_causes(failure.error.as_ref());
-                tell(&format!(
-                    "error: the sandboxes of `{directory}` are not deleted: {why}"
-                ));
-            }
-        }
-    }
-    all
+) -> Left {
+    let each = arms(directory).map(|directory| {
+        delete(&directory, config, driver, context).unwrap_or_else(|failure| {
+            let why = with_causes(failure.error.as_ref());
+            tell(&format!(
+                "error: the sandboxes of `{directory}` are not deleted: {why}"
+            ));
+            Left::Some
+        })
+    });
+    each.into_iter().max().unwrap_or(Left::Nothing)
 }
 
 /// Every directory in which a run of its own may be.
@@ -68,22 +78,40 @@ fn arms(directory: &Utf8Path) -> [Utf8PathBuf; 4] {
     ]
 }
 
-/// Gives how many it deleted.
 fn delete(
     directory: &Utf8Path,
     config: Option<&Utf8Path>,
     driver: &Driver,
     context: &Context,
-) -> Result<usize, Failure> {
+) -> Result<Left, Failure> {
     let Some(mut sandboxes) = Sandboxes::open(directory)? else {
-        return Ok(0);
+        return Ok(Left::Nothing);
     };
     let left = sandboxes.left();
     if left.is_empty() {
-        return Ok(0);
+        return Ok(Left::Nothing);
     }
     let reaper = engine::reaper(sandboxes.whereabouts(), sandboxes.run_id(), config, context)?;
-    driver.finish(reaper.reap(sandboxes.run_id(), &left))?;
+    let reaped = driver.finish(reaper.reap(sandboxes.run_id(), &left))?;
+    if reaped.deleted > 0 {
+        tell(&format!("deleted {} of `{directory}`", counted(reaped.deleted)));
+    }
+    let gone = left.len().saturating_sub(reaped.deleted + reaped.failed.len());
+    if gone > 0 {
+        tell(&format!("gone already: {} of `{directory}`", counted(gone)));
+    }
+    if let Some(first) = reaped.failed.first() {
+        let (many, why) = (counted(reaped.failed.len()), with_causes(first));
+        tell(&format!("error: still there: {many} of `{directory}`: {why}"));
+        return Ok(Left::Some);
+    }
     sandboxes.all_gone()?;
-    Ok(left.len())
+    Ok(Left::Deleted)
+}
+
+fn counted(sandboxes: usize) -> String {
+    match sandboxes {
+        1 => "1 sandbox".to_owned(),
+        many => format!("{many} sandboxes"),
+    }
 }

@@ -478,20 +478,27 @@ impl Driver {
             return;
         }
         let reaped = self.backend.reaper().reap(&self.job.run_id, &left);
-        let why = match tokio::time::timeout_at(deadline.max(Instant::now() + REAP_LIMIT), reaped).await {
-            Ok(Ok(())) => {
-                for sandbox in left {
-                    let closed = self.account.close(&sandbox.name).await;
-                    self.note(closed);
-                }
-                return;
-            }
-            Ok(Err(error)) => with_causes(&error),
-            Err(_) => "not in time".to_owned(),
+        let (many, why) =
+            match tokio::time::timeout_at(deadline.max(Instant::now() + REAP_LIMIT), reaped).await {
+                Ok(Ok(reaped)) => match reaped.failed.first() {
+                    Some(first) => (reaped.failed.len(), with_causes(first)),
+                    None => {
+                        for sandbox in left {
+                            let closed = self.account.close(&sandbox.name).await;
+                            self.note(closed);
+                        }
+                        return;
+                    }
+                },
+                Ok(Err(error)) => (left.len(), with_causes(&error)),
+                Err(_) => (left.len(), "not in time".to_owned()),
+            };
+        let (many, them) = match many {
+            1 => ("1 sandbox".to_owned(), "it"),
+            many => (format!("{many} sandboxes"), "them"),
         };
         self.notice(format!(
-            "{} sandboxes could not be deleted: {why}; `evalwave cleanup` deletes them",
-            left.len()
+            "{many} could not be deleted: {why}; `evalwave cleanup` deletes {them}"
         ));
     }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bollard::Docker;
 use bollard::models::{ContainerCreateBody, HostConfig};
-use bollard::query_parameters::CreateContainerOptionsBuilder;
+use bollard::query_parameters::{CreateContainerOptionsBuilder, StartContainerOptions};
 use camino::{Utf8Path, Utf8PathBuf};
 use tokio::sync::{OnceCell, Semaphore, mpsc};
 
@@ -137,7 +137,7 @@ impl Backend for DockerBackend {
     }
 }
 
-/// Creates a container. It is started with its first command, so that files can be put into it before.
+/// Creates a container and starts it.
 async fn create(
     shared: &Arc<Shared>,
     image: &Image,
@@ -150,11 +150,22 @@ async fn create(
     };
     let body = shared.body(image, spec);
     let created = shared.docker.create_container(Some(options.build()), body).await;
-    let created = created.map_err(|error| failed("cannot create the container", error))?;
+    let id = created
+        .map_err(|error| failed("cannot create the container", error))?
+        .id;
+    let started = shared
+        .docker
+        .start_container(&id, None::<StartContainerOptions>)
+        .await;
+    if let Err(error) = started {
+        // What this cannot delete the run finds by its label, at its end.
+        let _ = reaper::delete(&shared.docker, &id).await;
+        return Err(failed("cannot start the container", error));
+    }
     Ok(DockerSandbox::new(
         Arc::clone(shared),
         spec.name.clone(),
-        created.id,
+        id,
         Place::of(image, &shared.config),
     ))
 }

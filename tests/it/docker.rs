@@ -1,8 +1,10 @@
 //! The engine of containers against a real Docker engine: its keys, its images, its failures, and whole runs.
 
+mod access;
 mod failures;
 mod images;
 mod keys;
+mod registry;
 mod runs;
 
 use std::sync::Arc;
@@ -10,11 +12,12 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use evalwave::config::DockerConfig;
 use evalwave::sandbox::docker::{DockerBackend, DockerEngine};
-use evalwave::sandbox::{Backend as _, Sandbox, SandboxSpec};
+use evalwave::sandbox::{Backend as _, Sandbox, SandboxSpec, Setup, Warm, Workspace};
 use tempfile::TempDir;
+use tokio::sync::mpsc;
 
 use crate::support::docker::{docker_config, docker_host, unique};
-use crate::support::sandbox::{Remembered, spec};
+use crate::support::sandbox::{Remembered, shell, spec};
 
 /// An engine with a configuration of a test's own.
 struct Bench {
@@ -41,6 +44,7 @@ impl Bench {
     fn engine(&self) -> DockerEngine {
         DockerEngine {
             host: Some(self.host.clone()),
+            configuration: Some(self.root.join(".docker")),
             ..DockerEngine::default()
         }
     }
@@ -69,5 +73,38 @@ impl Bench {
         let path = self.root.join(path);
         fs_err::create_dir_all(path.parent().unwrap()).unwrap();
         fs_err::write(path, text).unwrap();
+    }
+}
+
+/// Prepares, and gives what was said.
+async fn prepare(bench: &Bench, command: Option<&str>) -> (Result<Warm, String>, String, Remembered) {
+    let setup = Setup {
+        spec: bench.spec("setup"),
+        command: command.map(shell),
+        workspace: workspace(bench),
+        limit: std::time::Duration::from_secs(60),
+    };
+    let ledger = Remembered::default();
+    let (sender, mut receiver) = mpsc::channel(16);
+    let backend = bench.backend();
+    let preparing = async {
+        let sender = sender;
+        let prepared = backend.prepare(&setup, &ledger, &sender).await;
+        prepared.map_err(|error| evalwave::model::with_causes(&error))
+    };
+    let (prepared, said) = tokio::join!(preparing, async {
+        let mut said = Vec::new();
+        while let Some(chunk) = receiver.recv().await {
+            said.extend(chunk);
+        }
+        String::from_utf8(said).unwrap()
+    });
+    (prepared, said, ledger)
+}
+
+fn workspace(bench: &Bench) -> Workspace {
+    Workspace {
+        root: bench.root.clone(),
+        files: vec![Utf8PathBuf::from("lock.txt")],
     }
 }

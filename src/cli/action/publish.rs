@@ -218,18 +218,17 @@ impl Unfinished {
     }
 }
 
-/// Says the last word of a run that died before it could.
+/// Says the last word of a run that died before it could; gives whether it had one to say.
 pub(super) fn finish(
     directory: &Utf8Path,
     inputs: &Inputs,
     step: &mut Step,
     context: &Context,
-) -> Result<ExitCode, Failure> {
+) -> Result<bool, Failure> {
     let directory = context.absolute(directory);
     let path = directory.join(store::COMMENT_FILE);
     if !path.is_file() {
-        step.say("nothing to clean up");
-        return Ok(ExitCode::Success);
+        return Ok(false);
     }
     let finishing = || -> Result<String, Failure> {
         let api_url = context
@@ -273,7 +272,7 @@ pub(super) fn finish(
             step.annotate(Loudness::Warning, "evalwave cleanup", &message);
         }
     }
-    Ok(ExitCode::Success)
+    Ok(true)
 }
 
 fn client(api_url: &str, inputs: &Inputs) -> Result<Client, Failure> {

@@ -14,8 +14,8 @@ use tokio::time::Instant;
 use crate::config::CommandLine;
 use crate::model::{Boot, LeftSandbox, Whereabouts};
 use crate::sandbox::{
-    Backend, Capacity, Command, Exit, Ledger, Reaper, Sandbox, SandboxError, SandboxSpec, Setup, Warm,
-    Workspace,
+    Backend, Capacity, Command, Exit, Ledger, Reaped, Reaper, Sandbox, SandboxError, SandboxSpec, Setup,
+    Warm, Workspace,
 };
 
 /// What a try does in the scripted engine.
@@ -154,9 +154,12 @@ impl Reaper for Engine {
         }
     }
 
-    async fn reap(&self, _run_id: &str, left: &[LeftSandbox]) -> Result<(), SandboxError> {
+    async fn reap(&self, _run_id: &str, left: &[LeftSandbox]) -> Result<Reaped, SandboxError> {
         self.reaped.fetch_add(left.len(), Ordering::SeqCst);
-        Ok(())
+        Ok(Reaped {
+            deleted: left.len(),
+            failed: Vec::new(),
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use super::engine::Engine;
 use super::id::{Listed, listed};
 use crate::config::template::Values;
 use crate::model::{LeftSandbox, Whereabouts, file_name};
-use crate::sandbox::{Reaper, SandboxError};
+use crate::sandbox::{Reaped, Reaper, SandboxError};
 
 /// How long one `delete` or `list` may take.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -30,10 +30,12 @@ impl Reaper for CommandReaper {
         Whereabouts::Command
     }
 
-    async fn reap(&self, run_id: &str, left: &[LeftSandbox]) -> Result<(), SandboxError> {
+    async fn reap(&self, run_id: &str, left: &[LeftSandbox]) -> Result<Reaped, SandboxError> {
         let engine = &self.engine;
         let mut ids = known(run_id, left)?;
-        if let Some(there) = engine.listed(run_id, left).await? {
+        let there = engine.listed(run_id, left).await?;
+        let before = there.as_deref().map(ids_of);
+        if let Some(there) = there {
             // One that is not listed under its name and of which no id was heard was never created.
             let created: BTreeSet<&String> = left.iter().filter_map(|sandbox| sandbox.id.as_ref()).collect();
             ids.retain(|id, _| created.contains(id) || there.iter().any(|listed| listed.id == *id));
@@ -47,25 +49,33 @@ impl Reaper for CommandReaper {
             .map(|(id, name)| engine.delete_any(run_id, name, id))
             .collect();
         let deleted: Vec<_> = stream::iter(deletions).buffer_unordered(AT_ONCE).collect().await;
-        let failures: Vec<(String, SandboxError)> = deleted.into_iter().filter_map(Result::err).collect();
-        if failures.is_empty() {
-            return Ok(());
-        }
-        // A `delete` may fail because there is nothing to delete.
-        let there = engine.listed(run_id, left).await?;
-        let still = |id: &String| {
+        // A `delete` may fail, or do nothing, because there is nothing to delete.
+        let is_listed = |there: &Option<BTreeSet<String>>, id: &String| {
             let there = there.as_ref();
-            there.is_none_or(|there| there.iter().any(|listed| listed.id == *id))
+            there.is_none_or(|there| there.contains(id))
         };
-        match failures.into_iter().find(|(id, _)| still(id)) {
-            None => Ok(()),
-            Some((id, error)) => Err(SandboxError {
-                message: format!("cannot delete the sandbox `{id}`"),
-                class: None,
-                source: Some(Box::new(error)),
-            }),
+        let after = match deleted.iter().all(Result::is_ok) {
+            true => Some(BTreeSet::new()),
+            false => engine.listed(run_id, left).await?.as_deref().map(ids_of),
+        };
+        let mut reaped = Reaped::default();
+        for deletion in deleted {
+            match deletion {
+                Err((id, error)) if is_listed(&after, &id) => reaped.failed.push(SandboxError {
+                    message: format!("cannot delete the sandbox `{id}`"),
+                    class: None,
+                    source: Some(Box::new(error)),
+                }),
+                Ok(id) => reaped.deleted += usize::from(is_listed(&before, &id)),
+                Err(_) => {}
+            }
         }
+        Ok(reaped)
     }
+}
+
+fn ids_of(listed: &[Listed]) -> BTreeSet<String> {
+    listed.iter().map(|listed| listed.id.clone()).collect()
 }
 
 /// The ids that are known, with the names; a sandbox whose id was not heard of may go by its name.
@@ -125,15 +135,23 @@ impl Engine {
         Ok(())
     }
 
-    /// The same of one of many; a failure says of which.
-    async fn delete_any(&self, run_id: &str, name: String, id: String) -> Result<(), (String, SandboxError)> {
+    /// The same of one of many; says of which.
+    async fn delete_any(
+        &self,
+        run_id: &str,
+        name: String,
+        id: String,
+    ) -> Result<String, (String, SandboxError)> {
         let values = Values::from([
             ("run_id", run_id),
             ("name", name.as_str()),
             ("sandbox", id.as_str()),
         ]);
         self.halt(&values).await;
-        self.delete(run_id, &name, &id).await.map_err(|error| (id, error))
+        match self.delete(run_id, &name, &id).await {
+            Ok(()) => Ok(id),
+            Err(error) => Err((id, error)),
+        }
     }
 }
 

@@ -44,6 +44,16 @@ impl DockerEngine {
         self.host().starts_with("unix://") || self.host().starts_with("npipe://")
     }
 
+    /// Whether it is spoken to over TLS.
+    fn is_secure(&self) -> bool {
+        let scheme = self.host().split_once("://").map(|(scheme, _)| scheme);
+        match scheme {
+            Some("https") => true,
+            Some("tcp") => self.tls,
+            _ => false,
+        }
+    }
+
     /// A connection. Nothing is asked of the engine yet, but that it is there.
     pub(super) fn connect(&self) -> Result<Docker, SandboxError> {
         let host = self.host();
@@ -92,6 +102,14 @@ impl DockerEngine {
                 "nothing answers as",
                 "start it, or set `DOCKER_HOST` to where one is; `sandbox.kind: local` needs none",
             ),
+            _ if self.is_secure() => (
+                "cannot speak to",
+                "see that it runs, and that `DOCKER_CERT_PATH` has the `ca.pem`, `cert.pem` and `key.pem` that are for it",
+            ),
+            _ if said.contains("HTTPS server") => (
+                "cannot speak to",
+                "it speaks to nobody without TLS: set `DOCKER_TLS_VERIFY` to 1, and `DOCKER_CERT_PATH` to the directory of its certificates",
+            ),
             _ => (
                 "cannot speak to",
                 "see that it runs, and that `DOCKER_HOST` names it",
@@ -119,13 +137,32 @@ pub(super) fn failed(message: impl Into<String>, error: Error) -> SandboxError {
         _ => None,
     };
     let mut message: String = message.into();
-    if text.contains("executable file not found") {
-        message.push_str(": the image needs `sh`, `sleep` and `date`");
+    if let Some(to_do) = to_do(&text) {
+        message.push('\n');
+        message.push_str(to_do);
     }
     SandboxError {
         class,
         message,
         source: Some(io::Error::other(text).into()),
+    }
+}
+
+/// What to do about something in the configuration that the engine does not take, told by the engine's words.
+fn to_do(said: &str) -> Option<&'static str> {
+    let any = |parts: &[&str]| parts.iter().any(|part| said.contains(part));
+    if said.contains("executable file not found") {
+        Some("the image needs `sh`, `sleep` and `date`")
+    } else if any(&[
+        "unable to find user",
+        "unable to find group",
+        "no matching entries in passwd file",
+    ]) {
+        Some("set `sandbox.user` to a user that the image has, or to a number")
+    } else if said.contains("network") && said.contains("not found") {
+        Some("set `sandbox.network` to `bridge`, to `none`, or to a network of `docker network ls`")
+    } else {
+        None
     }
 }
 

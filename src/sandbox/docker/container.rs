@@ -4,14 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bollard::query_parameters::{EventsOptionsBuilder, StartContainerOptions};
+use bollard::query_parameters::EventsOptionsBuilder;
 use camino::{Utf8Path, Utf8PathBuf};
 use futures::StreamExt as _;
 use tokio::io::AsyncWrite;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::connection::failed;
 use super::exec::{Ended, Exec};
 use super::image::Image;
 use super::{Shared, archive, reaper};
@@ -64,7 +63,6 @@ pub(super) struct DockerSandbox {
     name: String,
     pub(super) id: String,
     place: Place,
-    started: bool,
     /// Processes that live until the end.
     daemons: String,
     /// Old results that go before the next command starts.
@@ -82,24 +80,11 @@ impl DockerSandbox {
             name,
             id,
             place,
-            started: false,
             daemons: String::new(),
             old: Vec::new(),
             unsettled: false,
             out_of_memory: 0,
         }
-    }
-
-    async fn ensure_started(&mut self) -> Result<(), SandboxError> {
-        if !self.started {
-            let docker = &self.shared.docker;
-            let started = docker
-                .start_container(&self.id, None::<StartContainerOptions>)
-                .await;
-            started.map_err(|error| failed("cannot start the container", error))?;
-            self.started = true;
-        }
-        Ok(())
     }
 
     /// Gives what was copied in, as root, to the user that commands run as.
@@ -193,20 +178,16 @@ impl Sandbox for DockerSandbox {
 
     async fn upload(&mut self, workspace: &Workspace) -> Result<(), SandboxError> {
         // What a warm image was made of is the same workspace.
-        if self.place.boot == Boot::Cold {
-            archive::upload(&self.shared.docker, &self.id, &self.place.workspace, workspace).await?;
+        if self.place.boot != Boot::Cold {
+            return Ok(());
         }
-        self.ensure_started().await?;
-        match self.place.boot {
-            Boot::Cold => self.hand_over().await,
-            _ => Ok(()),
-        }
+        archive::upload(&self.shared.docker, &self.id, &self.place.workspace, workspace).await?;
+        self.hand_over().await
     }
 
     async fn remove(&mut self, pattern: &str) -> Result<(), SandboxError> {
         let path = inside(Utf8Path::new(pattern))?;
         if is_pattern(path.as_str()) {
-            self.ensure_started().await?;
             self.settle().await?;
             let (sender, mut receiver) = mpsc::channel(16);
             let mut listed = Vec::new();
@@ -237,7 +218,6 @@ impl Sandbox for DockerSandbox {
         command: &Command,
         output: &mpsc::Sender<Vec<u8>>,
     ) -> Result<Exit, SandboxError> {
-        self.ensure_started().await?;
         self.settle().await?;
         let old = std::mem::take(&mut self.old);
         self.unsettled = true;
@@ -287,6 +267,6 @@ impl Sandbox for DockerSandbox {
     async fn stop(self: Box<Self>) -> Result<(), SandboxError> {
         // Nobody ever closes the semaphore.
         let _deleting = self.shared.deleting.acquire().await;
-        reaper::delete(&self.shared.docker, &self.id).await
+        reaper::delete(&self.shared.docker, &self.id).await.map(drop)
     }
 }

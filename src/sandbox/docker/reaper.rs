@@ -12,7 +12,7 @@ use futures::StreamExt as _;
 use super::connection::{DockerEngine, failed, is_absent};
 use super::{RUN_LABEL, STARTING};
 use crate::model::{LeftSandbox, Whereabouts};
-use crate::sandbox::{Reaper, SandboxError};
+use crate::sandbox::{Reaped, Reaper, SandboxError};
 
 /// Deletes containers of runs.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ impl Reaper for DockerReaper {
     }
 
     /// The label is a container's from its very creation, so that names are not needed.
-    async fn reap(&self, run_id: &str, _left: &[LeftSandbox]) -> Result<(), SandboxError> {
+    async fn reap(&self, run_id: &str, _left: &[LeftSandbox]) -> Result<Reaped, SandboxError> {
         let docker = self.engine.connect()?;
         self.engine.negotiate(&docker).await?;
         let label = format!("{RUN_LABEL}={run_id}");
@@ -51,7 +51,7 @@ impl Reaper for DockerReaper {
         let found = docker.list_containers(Some(options)).await;
         let found = found.map_err(|error| failed("cannot list the run's containers", error))?;
         let ids = found.into_iter().filter_map(|container| container.id);
-        let deleted: Vec<Result<(), SandboxError>> = futures::stream::iter(ids)
+        let deletions: Vec<Result<bool, SandboxError>> = futures::stream::iter(ids)
             .map(|id| {
                 let docker = &docker;
                 async move { delete(docker, &id).await }
@@ -59,19 +59,26 @@ impl Reaper for DockerReaper {
             .buffer_unordered(STARTING)
             .collect()
             .await;
-        deleted.into_iter().collect()
+        let mut reaped = Reaped::default();
+        for deletion in deletions {
+            match deletion {
+                Ok(was_there) => reaped.deleted += usize::from(was_there),
+                Err(error) => reaped.failed.push(error),
+            }
+        }
+        Ok(reaped)
     }
 }
 
-/// Kills and deletes a container, with its volumes; returns when it is not there, also where it never was.
-pub(super) async fn delete(docker: &Docker, id: &str) -> Result<(), SandboxError> {
+/// Kills and deletes a container, with its volumes; returns when it is not there, and whether it was.
+pub(super) async fn delete(docker: &Docker, id: &str) -> Result<bool, SandboxError> {
     let options = RemoveContainerOptionsBuilder::default()
         .force(true)
         .v(true)
         .build();
     match docker.remove_container(id, Some(options)).await {
-        Ok(()) => Ok(()),
-        Err(error) if is_absent(&error) => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if is_absent(&error) => Ok(false),
         // Somebody else is at it.
         Err(bollard::errors::Error::DockerResponseServerError { status_code: 409, .. }) => {
             let options = WaitContainerOptionsBuilder::default()
@@ -83,12 +90,12 @@ pub(super) async fn delete(docker: &Docker, id: &str) -> Result<(), SandboxError
                     // A container that was killed has an exit code that is no success: it is gone all the same.
                     let is_exit = matches!(error, bollard::errors::Error::DockerContainerWaitError { .. });
                     if is_exit {
-                        Ok(())
+                        Ok(true)
                     } else {
                         Err(failed("cannot delete the container", error))
                     }
                 }
-                _ => Ok(()),
+                _ => Ok(true),
             }
         }
         Err(error) => Err(failed("cannot delete the container", error)),

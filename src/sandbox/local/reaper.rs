@@ -6,7 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::blocking;
 use super::directory::{RunDirectory, remove_tree};
 use crate::model::{LeftSandbox, Whereabouts, file_name};
-use crate::sandbox::{Reaper, SandboxError};
+use crate::sandbox::{Reaped, Reaper, SandboxError};
 
 /// Deletes local sandboxes of runs, from any process.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ impl Reaper for LocalReaper {
         }
     }
 
-    async fn reap(&self, run_id: &str, left: &[LeftSandbox]) -> Result<(), SandboxError> {
+    async fn reap(&self, run_id: &str, left: &[LeftSandbox]) -> Result<Reaped, SandboxError> {
         // Both were read from a file, and become paths.
         if let Some(odd) = std::iter::once(run_id)
             .chain(left.iter().map(|sandbox| sandbox.name.as_str()))
@@ -51,19 +51,28 @@ impl Reaper for LocalReaper {
         blocking(move || {
             #[cfg(target_os = "linux")]
             crate::sandbox::supervisor::kill_marked(format!("{}/", directory.path()).as_bytes());
-            let removed = sandboxes.iter().try_for_each(|sandbox| {
-                #[cfg(target_os = "linux")]
-                super::overlay::unmount_at(&sandbox.join("workspace"))?;
-                remove_tree(sandbox)
-            });
-            removed.and_then(|()| directory.remove()).map_err(|error| {
-                let path = directory.path();
-                SandboxError::io(
-                    format!("cannot remove the directory `{path}` of the run's sandboxes"),
-                    error,
-                )
-            })
+            let cannot = |path: &Utf8Path, error| {
+                SandboxError::io(format!("cannot remove the directory `{path}`"), error)
+            };
+            let mut reaped = Reaped::default();
+            for sandbox in sandboxes.iter().filter(|sandbox| sandbox.exists()) {
+                match remove(sandbox) {
+                    Ok(()) => reaped.deleted += 1,
+                    Err(error) => reaped.failed.push(cannot(sandbox, error)),
+                }
+            }
+            if reaped.failed.is_empty() {
+                let removed = directory.remove();
+                removed.map_err(|error| cannot(directory.path(), error))?;
+            }
+            Ok(reaped)
         })
         .await
     }
+}
+
+fn remove(sandbox: &Utf8Path) -> std::io::Result<()> {
+    #[cfg(target_os = "linux")]
+    super::overlay::unmount_at(&sandbox.join("workspace"))?;
+    remove_tree(sandbox)
 }

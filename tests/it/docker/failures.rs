@@ -84,6 +84,43 @@ fn an_image_that_is_missing_ends_every_attempt_as_errored() {
     );
 }
 
+#[test]
+fn a_network_or_a_user_that_is_not_there_fails_where_the_sandbox_is_made_and_says_what_to_do() {
+    let Some(bench) = Bench::new() else { return };
+    for (keys, expected, to_do) in [
+        (
+            "network: no-such-network",
+            "network no-such-network not found",
+            "set `sandbox.network` to",
+        ),
+        (
+            "network: none, user: nobody-here",
+            "unable to find user nobody-here",
+            "set `sandbox.user` to",
+        ),
+    ] {
+        let keys = format!("sandbox: {{ kind: docker, image: '{IMAGE}', {keys} }}\nretry: {{ tries: 1 }}");
+        let suite = Suite::scripted("a/one", "format: exit-code", &keys, "exit 0");
+        let mut command = evalwave(suite.path());
+        let assert = command
+            .env("DOCKER_HOST", &bench.host)
+            .args(["run", "-o", "out"])
+            .assert();
+        assert.code(4);
+        let summary = suite.read_json("out/summary.json");
+        assert_eq!(summary["totals"]["failed"], 0);
+        let error = &summary["pairs"][0]["attempts"][0]["error"];
+        assert_eq!(
+            (error["phase"].as_str(), error["class"].as_str()),
+            (Some("provision"), Some("provision")),
+            "{error}"
+        );
+        let message = error["message"].as_str().unwrap();
+        assert!(message.starts_with("cannot start the container: "), "{message}");
+        assert!(message.contains(expected) && message.contains(to_do), "{message}");
+    }
+}
+
 #[tokio::test]
 async fn a_container_that_somebody_deleted_is_a_lost_sandbox() {
     let Some(bench) = Bench::new() else { return };

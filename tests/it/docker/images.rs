@@ -1,47 +1,13 @@
 //! Images: built, warm, and what is said of those that cannot be had.
 
-use camino::Utf8PathBuf;
 use evalwave::config::DockerImage;
 use evalwave::model::Boot;
-use evalwave::sandbox::{Backend as _, Setup, Warm, Workspace};
+use evalwave::sandbox::{Backend as _, Setup, Warm};
 use tokio::sync::mpsc;
 
-use super::Bench;
+use super::{Bench, prepare, workspace};
 use crate::support::docker::{IMAGE, containers};
 use crate::support::sandbox::{Remembered, sh, shell};
-
-/// Prepares, and gives what was said.
-async fn prepare(bench: &Bench, command: Option<&str>) -> (Result<Warm, String>, String, Remembered) {
-    let setup = Setup {
-        spec: bench.spec("setup"),
-        command: command.map(shell),
-        workspace: workspace(bench),
-        limit: std::time::Duration::from_secs(60),
-    };
-    let ledger = Remembered::default();
-    let (sender, mut receiver) = mpsc::channel(16);
-    let backend = bench.backend();
-    let preparing = async {
-        let sender = sender;
-        let prepared = backend.prepare(&setup, &ledger, &sender).await;
-        prepared.map_err(|error| evalwave::model::with_causes(&error))
-    };
-    let (prepared, said) = tokio::join!(preparing, async {
-        let mut said = Vec::new();
-        while let Some(chunk) = receiver.recv().await {
-            said.extend(chunk);
-        }
-        String::from_utf8(said).unwrap()
-    });
-    (prepared, said, ledger)
-}
-
-fn workspace(bench: &Bench) -> Workspace {
-    Workspace {
-        root: bench.root.clone(),
-        files: vec![Utf8PathBuf::from("lock.txt")],
-    }
-}
 
 #[tokio::test]
 async fn an_image_is_built_with_its_progress_told() {

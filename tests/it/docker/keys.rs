@@ -1,5 +1,7 @@
 //! What each key of `sandbox` does to a container.
 
+use std::io::{BufRead as _, Write as _};
+
 use camino::Utf8PathBuf;
 use evalwave::config::DockerMount;
 use evalwave::model::ErrorClass;
@@ -164,8 +166,19 @@ async fn an_init_process_is_the_first_and_what_is_left_behind_is_killed_all_the_
 async fn a_privileged_container_is_one_and_is_called_unconfined() {
     let Some(mut bench) = Bench::new() else { return };
     bench.config.privileged = true;
-    // Created is enough: not every engine of a test may start one.
-    let sandbox = bench.start().await;
+    // Not every engine of a test may start one, and it would start any other.
+    let started = bench
+        .backend()
+        .start(&bench.spec("a"), &Remembered::default())
+        .await;
+    let sandbox = match started {
+        Ok(sandbox) => sandbox,
+        Err(error) => {
+            let why = evalwave::model::with_causes(&error);
+            assert!(why.contains("operation not permitted"), "{why}");
+            return;
+        }
+    };
     let found = containers(&bench.host, &bench.run_id).await;
     let inspected = bench
         .client()
@@ -178,6 +191,35 @@ async fn a_privileged_container_is_one_and_is_called_unconfined() {
             .contains(&"not confined: `privileged: true`".to_owned())
     );
     sandbox.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_bridge_leads_to_the_engines_machine_and_no_network_leads_nowhere() {
+    let Some(mut bench) = Bench::new() else { return };
+    let listener = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let asked = std::io::BufReader::new(&stream).lines().map_while(Result::ok);
+            asked.take_while(|line| !line.is_empty()).for_each(drop);
+            let _ = (&stream).write_all(b"HTTP/1.0 200 OK\r\nContent-Length: 8\r\n\r\nreached\n");
+        }
+    });
+    let mut gateway = String::new();
+    for (network, expected) in [("bridge", "reached\n"), ("none", "unreachable\n")] {
+        bench.config.network = network.to_owned();
+        let mut sandbox = bench.start().await;
+        if network == "bridge" {
+            let route = "ip route | sed -n 's/^default via \\([0-9.]*\\).*/\\1/p'";
+            gateway = sh(&mut *sandbox, route).await.trim().to_owned();
+        }
+        assert_ne!(gateway, "");
+        let ask = format!("wget -q -O - http://{gateway}:{port}/ 2>/dev/null || echo unreachable");
+        assert_eq!(sh(&mut *sandbox, &ask).await, expected, "`network: {network}`");
+        let confinement = sandbox.confinement();
+        assert_eq!(confinement.contains(&"no network".to_owned()), network == "none");
+        sandbox.stop().await.unwrap();
+    }
 }
 
 #[tokio::test]

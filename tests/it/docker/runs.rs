@@ -128,22 +128,41 @@ async fn after_evalwave_was_killed_its_commands_die_and_cleanup_leaves_no_contai
     again.code(0);
 }
 
+/// Each of six attempts has a process, a variable and files of its own name, and looks for those of the others while all
+/// are there. They wait for each other in the one directory that they share.
+const PRYING: &str = r#"
+    fail() { echo "$1"; touch "/meet/$me.left"; exit 1; }
+    all() { while [ "$(ls /meet | grep -c "$1")" -lt 6 ]; do sleep 0.05; done; }
+    me=neighbour-$EVALWAVE_EVAL-$EVALWAVE_ATTEMPT
+    mkdir "/work/$me-file" "/tmp/$me-file" "/$me-file"
+    MARK=$me-environment sh -c 'sleep 1000; true' "$me-process" &
+    touch "/meet/$me.here"
+    all here
+    ps -o args >/tmp/processes
+    cat /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n' >/tmp/environment
+    find / -xdev >/tmp/files
+    for what in processes environment files; do
+        grep -q "$me-" "/tmp/$what" || fail "its own are not among the $what"
+        grep neighbour- "/tmp/$what" | grep -v "$me-" && fail "another attempt is among the $what"
+    done
+    test -e "$HOST_FILE" && fail 'a file of the host'
+    grep -q hunter2-of-the-host /tmp/environment && fail 'the environment of evalwave'
+    grep docker.sock /tmp/files && fail 'the engine'
+    touch "/meet/$me.left"
+    all left
+"#;
+
 #[test]
 fn an_attempt_in_a_container_sees_neither_the_host_nor_evalwave_nor_its_neighbour() {
     let Some(bench) = Bench::new() else { return };
-    let script = "
-        set -u
-        fail() { echo \"$1\"; exit 1; }
-        test -e \"$HOST_FILE\" && fail 'a file of the host'
-        grep -rqs hunter2-of-the-host /proc/*/environ && fail 'the environment of evalwave'
-        ps | grep -v grep | grep -q evalwave-neighbour && fail 'a process of another attempt'
-        ls / /work /tmp | grep -q neighbour && fail 'a file of another attempt'
-        find / -xdev -name 'docker.sock' 2>/dev/null | grep -q . && fail 'the engine'
-        mkdir -p /work/neighbour /tmp/neighbour
-        test \"$EVALWAVE_ATTEMPT\" -gt 0";
     let attempt = "format: exit-code\nenv-from: [HOST_FILE]";
-    let suite = suite("a/one a/two", attempt, "runs: 3\nstrategy: parallel", script);
+    let keys = format!(
+        "runs: 3\nstrategy: parallel\nsandbox: {{ kind: docker, network: none, image: '{IMAGE}', memory-per-attempt: 16MB, \
+         mounts: ['./meet:/meet'] }}"
+    );
+    let suite = Suite::scripted("a/one a/two", attempt, &keys, PRYING);
     suite.write("of-the-host.txt", "x");
+    fs_err::create_dir(suite.path().join("meet")).unwrap();
     let mut command = evalwave(suite.path());
     let assert = command
         .env("DOCKER_HOST", &bench.host)
@@ -151,8 +170,12 @@ fn an_attempt_in_a_container_sees_neither_the_host_nor_evalwave_nor_its_neighbou
         .env("OTHER_SECRET", "hunter2-of-the-host")
         .args(["run", "-o", "out"])
         .assert();
-    let output = suite.read("out/attempts/a__one/1/output.log");
-    assert_eq!(output, "", "{}", stderr(&assert));
+    for index in 1..=3 {
+        for eval in ["one", "two"] {
+            let output = suite.read(&format!("out/attempts/a__{eval}/{index}/output.log"));
+            assert_eq!(output, "", "{}", stderr(&assert));
+        }
+    }
     assert.code(0);
     assert_eq!(
         suite.read_json("out/summary.json")["totals"]["attempts"]["passed"],

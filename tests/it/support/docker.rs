@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bollard::models::ContainerSummary;
 use bollard::query_parameters::ListContainersOptionsBuilder;
+use camino::Utf8PathBuf;
 use evalwave::config::{DockerConfig, DockerImage};
 use futures::StreamExt as _;
 
@@ -22,7 +23,13 @@ pub(crate) fn docker_host() -> Option<String> {
     host
 }
 
-/// The least that a container needs. The engine of the tests has no bridge.
+/// The directory with what users of the engine over TCP need, and with its address there; without one, says that the test
+/// is skipped.
+pub(crate) fn docker_tls() -> Option<Utf8PathBuf> {
+    super::only_in_ci("EVALWAVE_TEST_DOCKER_TLS").map(Utf8PathBuf::from)
+}
+
+/// The least that a container needs.
 pub(crate) fn docker_config() -> DockerConfig {
     DockerConfig {
         image: DockerImage::Named(IMAGE.to_owned()),
