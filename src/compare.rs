@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::model::comparison::{COMPARISON_SCHEMA, Comparison, Level, PairRef, PassRates, Side, Test};
-use crate::model::{PairId, PairResult, Policy, ResultSet, Verdict};
+use crate::model::comparison::{COMPARISON_SCHEMA, Comparison, Level, PairRef, PassRates, Side, Spent, Test};
+use crate::model::{PairId, PairResult, Policy, ResultSet, Usage, Verdict};
 pub use assess::{Assessment, Criteria, assess};
 use evidence::{Compared, Evidence};
 pub use flips::before;
@@ -127,10 +127,27 @@ fn side(set: &ResultSet, now: Option<Timestamp>) -> Side {
         run_url: set.run_url.clone(),
         wall_seconds: set.wall_seconds,
         attempts: graded.map(|each| each.iter().sum()),
+        cost_usd: spent(set, |usage| usage.cost_usd, |one, other| one + other)
+            .filter(|cost| cost.total.is_finite()),
+        tokens: spent(set, tokens, u64::saturating_add),
         started_at: set.started_at,
         pairs: decided(Verdict::Pass) + decided(Verdict::Fail),
         passed: decided(Verdict::Pass),
     }
+}
+
+fn tokens(usage: &Usage) -> Option<u64> {
+    let each = usage.input_tokens.into_iter().chain(usage.output_tokens);
+    each.reduce(u64::saturating_add)
+}
+
+/// What the attempts of a set used together, of those that say so; `None` where none does.
+fn spent<T>(set: &ResultSet, of: impl Fn(&Usage) -> Option<T>, add: impl Fn(T, T) -> T) -> Option<Spent<T>> {
+    let samples = set.pairs.iter().flat_map(|pair| pair.samples.iter().flatten());
+    let used: Vec<T> = samples.filter_map(|sample| of(sample.usage.as_ref()?)).collect();
+    let attempts = used.len();
+    let total = used.into_iter().reduce(add)?;
+    Some(Spent { total, attempts })
 }
 
 fn graded_attempts(pair: &PairResult) -> Option<usize> {

@@ -81,11 +81,13 @@ pub fn totals(pairs: &[PairSummary]) -> Totals {
         *totals.distribution.entry(share).or_default() += 1;
     }
     for usage in records(pairs).filter_map(|record| record.usage) {
-        add(&mut totals.cost_usd, usage.cost_usd);
-        add(&mut totals.tokens, usage.input_tokens);
-        add(&mut totals.tokens, usage.output_tokens);
+        add(&mut totals.cost_usd, usage.cost_usd, |sum, more| sum + more);
+        add(&mut totals.tokens, usage.input_tokens, u64::saturating_add);
+        add(&mut totals.tokens, usage.output_tokens, u64::saturating_add);
     }
-    totals.cost_usd = totals.cost_usd.map(|cost| round(cost, 1e6));
+    let cost = totals.cost_usd.map(|cost| round(cost, 1e6));
+    // A sum that is no number any more is unknown.
+    totals.cost_usd = cost.filter(|cost| cost.is_finite());
     totals
 }
 
@@ -120,9 +122,9 @@ fn rate(part: usize, whole: usize) -> Option<f64> {
     (whole > 0).then(|| round_rate(part as f64 / whole as f64))
 }
 
-fn add<T: std::ops::AddAssign + Default>(sum: &mut Option<T>, more: Option<T>) {
+fn add<T: Copy>(sum: &mut Option<T>, more: Option<T>, plus: impl Fn(T, T) -> T) {
     if let Some(more) = more {
-        *sum.get_or_insert_default() += more;
+        *sum = Some(sum.map_or(more, |sum| plus(sum, more)));
     }
 }
 

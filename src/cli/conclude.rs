@@ -105,7 +105,7 @@ impl Judging<'_> {
         for pair in &mut summary.pairs {
             pair.before = baseline.get(&pair.id()).map(|before| compare::before(before));
         }
-        summary.scheduling = plan::hindsight(&self.run.plan, &summary);
+        summary.scheduling = plan::hindsight(&self.run.plan, &summary, &self.config.price);
         summary.comparison = found.comparison;
         summary.gates = found.gates;
         summary.quarantined = found.quarantined;

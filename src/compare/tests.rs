@@ -4,9 +4,9 @@ mod laws;
 use jiff::Timestamp;
 
 use super::{Options, compare, sentence};
-use crate::model::comparison::{ComparisonVerdict, Level};
+use crate::model::comparison::{ComparisonVerdict, Level, Side};
 use crate::model::{
-    Labels, Outcome, PairId, PairResult, Policy, ResultSet, Sample, Selection, SelectionKind, Verdict,
+    Labels, Outcome, PairId, PairResult, Policy, ResultSet, Sample, Selection, SelectionKind, Usage, Verdict,
 };
 
 pub(super) const P: Outcome = Outcome::Passed;
@@ -451,6 +451,38 @@ fn flaky_flips_are_marked_and_come_last() {
     );
     let flip = &rows.flips.pass_to_fail[0];
     assert_eq!((&*flip.before, &*flip.now, flip.flaky), ("pass", "fail", false));
+}
+
+#[test]
+fn what_each_side_used_is_told_with_how_many_attempts_say_so() {
+    let used = |cost_usd, input_tokens, output_tokens| Usage {
+        input_tokens,
+        output_tokens,
+        cost_usd,
+    };
+    let with = |usages: [Option<Usage>; 2]| {
+        let mut pair = ran("a", "x", &[Outcome::Passed, Outcome::Passed]);
+        for (sample, usage) in pair.samples.iter_mut().flatten().zip(usages) {
+            sample.usage = usage;
+        }
+        set("side", vec![pair])
+    };
+    let before = with([Some(used(Some(0.5), Some(100), Some(5))), None]);
+    let now = with([
+        Some(used(Some(1e308), Some(u64::MAX), None)),
+        Some(used(Some(1e308), Some(1), None)),
+    ]);
+    let comparison = compare(&before, &now, &options());
+    let spent = |side: &Side| {
+        (
+            side.cost_usd.map(|cost| (cost.total, cost.attempts)),
+            side.tokens.map(|tokens| (tokens.total, tokens.attempts)),
+        )
+    };
+    assert_eq!(spent(&comparison.baseline), (Some((0.5, 1)), Some((105, 1))));
+    assert_eq!(spent(&comparison.current), (None, Some((u64::MAX, 2))));
+    let silent = compare(&with([None, None]), &now, &options());
+    assert_eq!(spent(&silent.baseline), (None, None));
 }
 
 #[test]

@@ -176,6 +176,17 @@ pub struct AttemptError {
     pub signal: Option<i32>,
 }
 
+/// A try of an attempt that failed for reasons that are not the agent's, and had another one after it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FailedTry {
+    /// Which try, from 1. Its files are in `tries/` and this number, below those of the attempt.
+    pub number: u32,
+    /// What went wrong.
+    pub error: AttemptError,
+    /// How long its sandbox was held, in seconds.
+    pub seconds: f64,
+}
+
 /// One attempt as it ended: what `summary.json` and the journal keep of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AttemptRecord {
@@ -199,6 +210,9 @@ pub struct AttemptRecord {
     pub boot: Option<Boot>,
     /// How often it was started; 0 if never.
     pub tries: u32,
+    /// The tries before the last, in their order, as far as they are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<FailedTry>,
     /// The last try's error, where it has one.
     #[serde(default)]
     pub error: Option<AttemptError>,
@@ -244,6 +258,7 @@ impl AttemptRecord {
             phases: Phases::default(),
             boot: None,
             tries: 0,
+            earlier: Vec::new(),
             error: None,
             checks_failed: Vec::new(),
             check_notes: Vec::new(),

@@ -33,6 +33,12 @@ pub struct Side {
     /// Attempts that gave a result, where known.
     #[serde(default)]
     pub attempts: Option<usize>,
+    /// What its attempts cost, where any says so.
+    #[serde(default)]
+    pub cost_usd: Option<Spent<f64>>,
+    /// Tokens that its attempts used, where any says so.
+    #[serde(default)]
+    pub tokens: Option<Spent<u64>>,
     /// When the run started, where known.
     #[serde(default)]
     #[schemars(with = "Option<String>")]
@@ -41,6 +47,15 @@ pub struct Side {
     pub pairs: usize,
     /// Pairs that passed.
     pub passed: usize,
+}
+
+/// What attempts used together. The others are unknown, not free.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Spent<T> {
+    /// All of it.
+    pub total: T,
+    /// How many attempts say so.
+    pub attempts: usize,
 }
 
 /// Pass rates over the compared pairs; `None` where nothing was compared.

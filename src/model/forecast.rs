@@ -103,6 +103,9 @@ pub struct Taken {
     pub wall_seconds: f64,
     /// Of all sandboxes together.
     pub sandbox_seconds: f64,
+    /// USD; `None` where it is not known of every attempt.
+    #[serde(default)]
+    pub cost_usd: Option<f64>,
 }
 
 /// How well a run was predicted.
@@ -121,7 +124,7 @@ pub struct Accuracy {
 pub struct Scheduling {
     /// What its wall-clock was bounded by.
     pub bounded_by: Bound,
-    /// This run, then what the other strategies would have come to.
+    /// This run, then what other strategies and other concurrencies would have come to.
     pub strategies: Vec<Taken>,
     /// How well it was predicted; `None` where nothing was.
     #[serde(default)]

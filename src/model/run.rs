@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 
-use super::attempt::AttemptRecord;
+use super::attempt::{AttemptRecord, FailedTry};
 use super::event::Event;
 use super::id::PairId;
 use super::plan::{PlannedPair, RunPlan};
@@ -48,13 +48,13 @@ pub struct PairRun {
 }
 
 /// How far an attempt has come.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Started {
     index: u32,
     /// Its last try.
     tries: u32,
-    /// The last try that failed; 0 is none.
-    failed: u32,
+    /// The tries that failed, while it has not ended.
+    failed: Vec<FailedTry>,
     /// When its last try began, while that has not ended.
     since: Option<f64>,
 }
@@ -102,14 +102,18 @@ impl Run {
             Event::TryFailed {
                 attempt,
                 try_number,
+                error,
                 seconds,
-                ..
             } => {
                 if let Some(pair) = self.pair_mut(&attempt.pair) {
                     pair.held_seconds += seconds;
                     let started = pair.started_mut(attempt.index);
                     started.tries = started.tries.max(*try_number);
-                    started.failed = *try_number;
+                    started.failed.push(FailedTry {
+                        number: *try_number,
+                        error: error.clone(),
+                        seconds: *seconds,
+                    });
                     started.since = None;
                 }
             }
@@ -126,11 +130,18 @@ impl Run {
                     let started = pair.started_mut(record.index);
                     started.tries = started.tries.max(record.tries);
                     started.since = None;
-                    if started.failed != record.tries {
+                    let mut earlier = std::mem::take(&mut started.failed);
+                    if earlier.last().map(|last| last.number) == Some(record.tries) {
+                        earlier.pop();
+                    } else {
                         pair.held_seconds += record.seconds;
                     }
                     pair.published = false;
-                    pair.put(record);
+                    pair.put(AttemptRecord {
+                        earlier,
+                        path: None,
+                        ..(**record).clone()
+                    });
                 }
             }
             Event::RunEnded {
@@ -210,11 +221,7 @@ impl PairRun {
     }
 
     /// Adds a record; a later one of the same attempt takes the place of an earlier one.
-    fn put(&mut self, record: &AttemptRecord) {
-        let record = AttemptRecord {
-            path: None,
-            ..record.clone()
-        };
+    fn put(&mut self, record: AttemptRecord) {
         match self
             .records
             .binary_search_by_key(&record.index, |each| each.index)
@@ -231,7 +238,7 @@ impl PairRun {
                 let started = Started {
                     index,
                     tries: 0,
-                    failed: 0,
+                    failed: Vec::new(),
                     since: None,
                 };
                 insert(&mut self.started, at, started);

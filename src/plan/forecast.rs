@@ -148,7 +148,7 @@ fn outlook(
 }
 
 /// An attempt that is stopped has cost its share by then.
-fn cost(trace: &Trace, timeline: &Timeline, costs: &[f64]) -> f64 {
+pub(super) fn cost(trace: &Trace, timeline: &Timeline, costs: &[f64]) -> f64 {
     let of_span = |span: &crate::schedule::Span| {
         let whole = trace.course(span.attempt).0.as_secs_f64();
         let held = span.end.saturating_sub(span.start);

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use super::concurrency;
 use super::experience::median;
+use super::forecast::{Choice, cost};
+use super::price::cost_of;
 use super::scheduled::{self, duration};
+use crate::config::PriceConfig;
 use crate::model::comparison::PairRef;
 use crate::model::forecast::{Accuracy, Bound, BoundKind, Scheduling, Taken};
 use crate::model::{
@@ -19,7 +22,7 @@ use crate::schedule::{Pace, Trace, TraceAttempt, TracePair};
 const AT_ONCE: f64 = 1.0;
 
 /// What there is to say; `None` where nothing ran.
-pub fn hindsight(plan: &RunPlan, summary: &Summary) -> Option<Scheduling> {
+pub fn hindsight(plan: &RunPlan, summary: &Summary, price: &PriceConfig) -> Option<Scheduling> {
     // Of several the first.
     let last = ran(summary).min_by(|(_, one), (_, other)| end(other).total_cmp(&end(one)))?;
     let mut strategies = vec![Taken {
@@ -28,13 +31,16 @@ pub fn hindsight(plan: &RunPlan, summary: &Summary) -> Option<Scheduling> {
         simulated: false,
         wall_seconds: summary.run.wall_seconds,
         sandbox_seconds: summary.totals.sandbox_seconds,
+        cost_usd: costs(summary, price).map(|_| spent(summary, price)),
     }];
     // A run that was stopped has no whole to be compared with, and a command that runs its whole pair no strategy.
     if summary.run.reason.is_none()
         && plan.produces == Produces::Attempt
         && let Some(trace) = trace(plan, summary)
     {
-        strategies.extend(simulated(plan, &trace));
+        let means: Option<Vec<f64>> =
+            costs(summary, price).and_then(|costs| costs.iter().map(|each| mean(each)).collect());
+        strategies.extend(simulated(plan, &trace, means.as_deref()));
     }
     Some(Scheduling {
         bounded_by: bound(plan, summary, last),
@@ -245,28 +251,64 @@ fn trace(plan: &RunPlan, summary: &Summary) -> Option<Trace> {
     })
 }
 
-/// The strategies that the run did not have, as many at once as it had, or, where that was no bound, all at once that may
-/// be.
-fn simulated(plan: &RunPlan, trace: &Trace) -> Vec<Taken> {
+/// What each strategy would have come to with as many at once as the run had, or, where that was no bound, all at once
+/// that may be; then with half of that, and with all.
+fn simulated(plan: &RunPlan, trace: &Trace, costs: Option<&[f64]>) -> Vec<Taken> {
     let others = [Strategy::Parallel, Strategy::Sequential, Strategy::Adaptive];
     let others = others.into_iter().filter(|strategy| *strategy != plan.strategy);
     let all = concurrency::total(plan.strategy, plan.produces, plan.pairs.len(), plan.runs);
-    let taken = others.map(|strategy| {
+    let taken = std::iter::once(plan.strategy).chain(others).flat_map(|strategy| {
         let most = concurrency::total(strategy, plan.produces, plan.pairs.len(), plan.runs);
-        let concurrency = match plan.concurrency.value < all {
+        let allowed = most.min(plan.concurrency.most.unwrap_or(most));
+        let like_the_run = match plan.concurrency.value < all {
             true => plan.concurrency.value.min(most),
-            false => most.min(plan.concurrency.most.unwrap_or(most)),
+            false => allowed,
         };
-        let timeline = trace.simulate(Pace::new(strategy, plan.on_pass), concurrency);
-        Taken {
-            strategy,
-            concurrency,
-            simulated: true,
-            wall_seconds: rounded(timeline.wall),
-            sandbox_seconds: rounded(timeline.sandbox_time),
-        }
+        let mut each = Choice::new(strategy, like_the_run, allowed).concurrencies;
+        // That is the run itself.
+        each.retain(|concurrency| (strategy, *concurrency) != (plan.strategy, plan.concurrency.value));
+        each.into_iter().map(move |concurrency| {
+            let timeline = trace.simulate(Pace::new(strategy, plan.on_pass), concurrency);
+            Taken {
+                strategy,
+                concurrency,
+                simulated: true,
+                wall_seconds: rounded(timeline.wall),
+                sandbox_seconds: rounded(timeline.sandbox_time),
+                cost_usd: costs.map(|costs| cents(cost(trace, &timeline, costs))),
+            }
+        })
     });
     taken.collect()
+}
+
+/// USD of the graded attempts of each pair; `None` where it is not known of every one.
+fn costs(summary: &Summary, price: &PriceConfig) -> Option<Vec<Vec<f64>>> {
+    let of_pair = |pair: &PairSummary| -> Option<Vec<f64>> {
+        let graded = pair.attempts.iter().filter(|attempt| attempt.outcome.is_graded());
+        graded
+            .map(|attempt| cost_of(attempt.usage?, &pair.labels, price))
+            .collect()
+    };
+    summary.pairs.iter().map(of_pair).collect()
+}
+
+/// USD of all attempts that say what they used.
+fn spent(summary: &Summary, price: &PriceConfig) -> f64 {
+    let of_pair = |pair: &PairSummary| {
+        let used = pair.attempts.iter().filter_map(|attempt| attempt.usage);
+        used.filter_map(|usage| cost_of(usage, &pair.labels, price))
+            .sum::<f64>()
+    };
+    cents(summary.pairs.iter().map(of_pair).sum())
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+fn cents(usd: f64) -> f64 {
+    (usd * 1e6).round() / 1e6
 }
 
 fn accuracy(plan: &RunPlan, summary: &Summary) -> Option<Accuracy> {

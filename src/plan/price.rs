@@ -8,8 +8,8 @@ const MODEL: &str = "model";
 /// Tokens that a price is for.
 const TOKENS: f64 = 1e6;
 
-/// USD of what an attempt used: what its harness reports, where that is an amount, else its tokens by the price of its pair's model. `None` where
-/// neither is known.
+/// USD of what an attempt used: what its harness reports, where that is an amount, else its tokens by the price of its
+/// pair's model. `None` where neither is known.
 pub fn cost_of(usage: Usage, labels: &Labels, price: &PriceConfig) -> Option<f64> {
     if let Some(cost) = usage.cost_usd.filter(|cost| cost.is_finite() && *cost >= 0.0) {
         return Some(cost);

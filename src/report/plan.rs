@@ -6,11 +6,11 @@ use crate::model::{OnPass, Outlook, Produces, Range, SelectionKind, Strategy};
 use crate::plan::{PlanDocument, PlannedPairDocument, amount};
 
 use super::escape::plain;
-use super::words::{count, duration};
+use super::words::{count, dollars, duration, padded, width};
 
 /// Pairs that are shown.
 const SHOWN: usize = 20;
-/// Widest a column of ids gets, in characters.
+/// Widest a column of ids gets.
 const WIDEST: usize = 48;
 
 /// The plan in a few aligned lines, then its first pairs.
@@ -208,20 +208,14 @@ fn minutes(seconds: f64) -> String {
     format!("{minutes:.decimals$}")
 }
 
-fn dollars(usd: f64) -> String {
-    match usd > 0.0 && usd < 0.005 {
-        true => format!("${}", amount(usd)),
-        false => format!("${usd:.2}"),
-    }
-}
-
 fn pairs(text: &mut String, pairs: &[PlannedPairDocument<'_>]) {
     let shown = &pairs[..pairs.len().min(SHOWN)];
-    let width = |column: fn(&PlannedPairDocument<'_>) -> usize| shown.iter().map(column).max().unwrap_or(0);
-    let experiments = width(|pair| pair.experiment.chars().count()).clamp("experiment".len(), WIDEST);
-    let evals = width(|pair| pair.eval.chars().count()).clamp("eval".len(), WIDEST);
+    let widest = |column: fn(&PlannedPairDocument<'_>) -> usize| shown.iter().map(column).max().unwrap_or(0);
+    let experiments = widest(|pair| width(pair.experiment)).clamp("experiment".len(), WIDEST);
+    let evals = widest(|pair| width(pair.eval)).clamp("eval".len(), WIDEST);
     let mut row = |experiment: &str, eval: &str, labels: &str| {
-        let line = format!("  {experiment:<experiments$}  {eval:<evals$}  {labels}");
+        let (experiment, eval) = (padded(experiment, experiments), padded(eval, evals));
+        let line = format!("  {experiment}  {eval}  {labels}");
         let _ = writeln!(text, "{}", line.trim_end());
     };
     row("experiment", "eval", "labels");
@@ -240,11 +234,7 @@ fn labels(pair: &PlannedPairDocument<'_>) -> String {
         .iter()
         .flat_map(|(name, values)| values.iter().map(move |value| format!("{name}={value}")));
     let text = plain(&labels.collect::<Vec<_>>().join(" "));
-    if text.chars().count() <= WIDEST {
-        return text;
-    }
-    let cut: String = text.chars().take(WIDEST - 1).collect();
-    format!("{cut}…")
+    console::truncate_str(&text, WIDEST, "…").into_owned()
 }
 
 fn pairs_of(number: usize) -> String {
@@ -253,7 +243,7 @@ fn pairs_of(number: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::text;
+    use super::{WIDEST, text, width};
     use crate::model::{
         Forecast, Labels, OnPass, Outlook, PlannedBudget, Produces, Range, Selection, SelectionKind, Strategy,
     };
@@ -333,6 +323,24 @@ mod tests {
         ");
         assert_eq!(lines.len(), 14 + 20 + 1);
         assert_eq!(lines.last(), Some(&"  … and 2 more"));
+    }
+
+    #[test]
+    fn columns_stay_in_line_behind_wide_names() {
+        let evals = ["評価テスト".to_owned(), "plain".to_owned(), "🚀".to_owned()];
+        let mut labels = Labels::default();
+        labels.add("note", &"長い".repeat(20));
+        let mut document = document(&evals, 3);
+        document.pairs.iter_mut().for_each(|pair| pair.labels = &labels);
+        let text = text(&document);
+        let rows: Vec<&str> = text.lines().filter(|line| line.contains("note=")).collect();
+        let before: Vec<usize> = rows
+            .iter()
+            .map(|row| width(row.split_once("note=").unwrap().0))
+            .collect();
+        assert_eq!(before, [26, 26, 26], "{text}");
+        let labels = width(&rows[0][rows[0].find("note=").unwrap()..]);
+        assert!((WIDEST - 1..=WIDEST).contains(&labels), "{labels} {text}");
     }
 
     #[test]

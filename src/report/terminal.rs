@@ -2,6 +2,7 @@
 
 use super::escape::{plain, plain_excerpt};
 use super::view::{Line, Section, Span, Table, Tone, Topic, View};
+use super::words::{padded, width};
 
 /// What a terminal shows below the table, in this order; the rest is in the reports.
 const TOPICS: [Topic; 7] = [
@@ -64,16 +65,13 @@ fn table(table: &Table, indent: &str) -> String {
     let widths: Vec<usize> = (0..columns)
         .map(|column| {
             rows.iter()
-                .filter_map(|row| Some(row.get(column)?.chars().count()))
+                .filter_map(|row| Some(width(row.get(column)?)))
                 .max()
                 .unwrap_or_default()
         })
         .collect();
     let lines = rows.iter().map(|row| {
-        let cells = row
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell:width$}"));
+        let cells = row.iter().zip(&widths).map(|(cell, width)| padded(cell, *width));
         format!("{indent}{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
     });
     lines.collect()

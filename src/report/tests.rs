@@ -2,6 +2,7 @@ pub(super) mod fixtures;
 mod formats;
 mod limits;
 mod page;
+mod table;
 
 use proptest::prelude::*;
 
@@ -32,6 +33,7 @@ fn how_a_run_was_scheduled_is_said_with_what_other_strategies_would_have_taken()
         simulated: strategy != Strategy::Parallel,
         wall_seconds,
         sandbox_seconds,
+        cost_usd: None,
     };
     let scheduling = Scheduling {
         bounded_by: Bound {

@@ -1,6 +1,9 @@
 //! Numbers in words, the same in every rendering: one decimal, a real minus sign, and never a rate out of nothing.
 
+use console::measure_text_width;
+
 use crate::model::comparison::ComparisonVerdict;
+use crate::plan::amount;
 
 /// `207 of 237` as `87.3 %`; `None` of none. All and none are 100.0 and 0.0, and nothing else is.
 pub fn rate(passed: usize, of: usize) -> Option<String> {
@@ -85,6 +88,25 @@ pub(super) fn verdict(verdict: ComparisonVerdict) -> &'static str {
         ComparisonVerdict::WithinNoise => "within noise",
         ComparisonVerdict::Unchanged => "unchanged",
         ComparisonVerdict::Inconclusive => "inconclusive",
+    }
+}
+
+/// Columns that a text takes on a terminal.
+pub(super) fn width(text: &str) -> usize {
+    measure_text_width(text)
+}
+
+/// The text with spaces after it, so many columns wide.
+pub(super) fn padded(text: &str, columns: usize) -> String {
+    let missing = columns.saturating_sub(width(text));
+    format!("{text}{}", " ".repeat(missing))
+}
+
+/// USD, with as many digits as a small amount needs to be more than nothing.
+pub(super) fn dollars(usd: f64) -> String {
+    match usd > 0.0 && usd < 0.005 {
+        true => format!("${}", amount(usd)),
+        false => format!("${usd:.2}"),
     }
 }
 

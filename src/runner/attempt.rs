@@ -336,6 +336,7 @@ impl TryContext {
                 phases: life.phases,
                 boot: life.boot,
                 tries: self.try_number,
+                earlier: Vec::new(),
                 error: judgement.error,
                 checks_failed: evidence::failed(&checks),
                 check_notes: evidence::check_notes(&checks),

@@ -22,6 +22,36 @@ function phaseBar(attempt) {
   return bar;
 }
 
+const endOf = (error) =>
+  [error.exit_code == null ? "" : `exit code ${error.exit_code}`, error.signal == null ? "" : `signal ${error.signal}`]
+    .filter(Boolean)
+    .map((part) => ` ${part}`)
+    .join(",");
+
+const kindOf = (error) => (error.class === error.phase ? error.class : `${error.class} in ${error.phase}`);
+
+function filesOf(path) {
+  const href = `./${path.split("/").map(encodeURIComponent).join("/")}/output.log`;
+  return ["files: ", el("a", { href }, el("code", {}, `${path}/`))];
+}
+
+function earlierTry(path, earlier) {
+  const [state] = outcomes.errored;
+  const { n, seconds, error } = earlier;
+  return el(
+    "li",
+    {},
+    el(
+      "p",
+      { class: "ending" },
+      badge(state),
+      el("span", {}, `try ${n} errored after ${duration(seconds)}: `, el("b", {}, kindOf(error)), endOf(error)),
+    ),
+    el("pre", { tabindex: "0", "aria-label": `What went wrong in try ${n}` }, data.texts[error.message]),
+    path === undefined ? "" : el("p", { class: "phases" }, ...filesOf(`${path}/tries/${n}`)),
+  );
+}
+
 function attemptCard(pair, attempt, heading) {
   const [state, outcome] = outcomes[attempt.outcome];
   const facts = [];
@@ -40,15 +70,10 @@ function attemptCard(pair, attempt, heading) {
     card.append(phaseBar(attempt), el("p", { class: "phases" }, each.filter(Boolean).join(" · ")));
   }
   if (attempt.error) {
-    const error = attempt.error;
-    const end = [
-      error.exit_code == null ? "" : `exit code ${error.exit_code}`,
-      error.signal == null ? "" : `signal ${error.signal}`,
-    ];
-    const text = data.texts[error.message];
+    const { error } = attempt;
     card.append(
-      el("p", {}, el("b", {}, `${error.class} in ${error.phase}`), end.filter(Boolean).map((part) => ` ${part}`).join(",")),
-      el("pre", { tabindex: "0", "aria-label": "What went wrong" }, text),
+      el("p", {}, el("b", {}, kindOf(error)), endOf(error)),
+      el("pre", { tabindex: "0", "aria-label": "What went wrong" }, data.texts[error.message]),
     );
   }
   const failed = attempt.failed ?? [];
@@ -71,9 +96,12 @@ function attemptCard(pair, attempt, heading) {
   if (attempt.cost != null) used.push(`$${attempt.cost.toFixed(2)}`);
   if (used.length) card.append(el("p", { class: "phases" }, used.join(", ")));
   const path = attempt.kept ? `${pair.directory}/${attempt.n}` : attempt.path;
-  if (path !== undefined) {
-    const href = `./${path.split("/").map(encodeURIComponent).join("/")}/output.log`;
-    card.append(el("p", { class: "phases" }, "files: ", el("a", { href }, el("code", {}, `${path}/`))));
+  if (path !== undefined) card.append(el("p", { class: "phases" }, ...filesOf(path)));
+  if (attempt.earlier) {
+    card.append(
+      el("p", { class: "phases" }, "before that"),
+      el("ul", { class: "tries", "aria-label": "Earlier tries" }, ...attempt.earlier.map((earlier) => earlierTry(path, earlier))),
+    );
   }
   return card;
 }

@@ -227,6 +227,21 @@ shown(
   { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true },
 );
 
+shown(
+  "the tries before the last are told, each with its cause and its files",
+  () => usual,
+  async (page) => {
+    await page.fill("#text", "throttled");
+    await rows(page).first().locator("button").click();
+    const tries = page.locator("#list tr.inside .tries > li");
+    assert.equal(await tries.count(), 2);
+    const second = tries.nth(1);
+    assert.match(await second.innerText(), /try 2 errored after 25(\.0)? ?s: sandbox_lost in command/);
+    assert.match(await second.locator("pre").textContent(), /the sandbox went away/);
+    assert.match(await second.locator("a").getAttribute("href"), /^\.\/attempts\/[^/]+\/\d\/tries\/2\/output\.log$/);
+  },
+);
+
 shown("prints: no controls, nothing cut off", () => usual, async (page) => {
   await page.emulateMedia({ media: "print", colorScheme: "dark" });
   assert.ok(!(await page.locator("#filter").isVisible()));
@@ -298,6 +313,7 @@ shown(
       Object.assign(summary.totals, { pairs: 0, passed: 0, failed: 0, pass_rate: null });
     }));
     assert.equal(await nothing.page.locator("h1").textContent(), "no pair to run");
+    assert.match(await nothing.page.locator("#pairs").innerText(), /There are none: no pair of the suite was selected/);
     assert.deepEqual(nothing.heard, []);
     await nothing.close();
   },

@@ -90,6 +90,7 @@ function attempt(next, index, pair, drift, worse) {
       `${checks.length - failed.length} of ${checks.length} checks passed`,
     ].join("\n");
   }
+  if (made.tries === 2) made.earlier = [lostTry(1)];
   if (dice < 0.004) {
     Object.assign(made, {
       outcome: "errored",
@@ -99,10 +100,17 @@ function attempt(next, index, pair, drift, worse) {
       output: undefined,
       usage: null,
       tries: 3,
+      earlier: [lostTry(1), lostTry(2)],
       error: { class: "throttled", phase: "command", message: "the provider throttled the agent\n429 too many requests, retry after 30 s\nno result was written", exit_code: 75, signal: null },
     });
   }
   return made;
+}
+
+// A try that another one followed.
+function lostTry(number) {
+  const message = "the sandbox went away: its engine answered 410";
+  return { number, seconds: 12.5 * number, error: { class: "sandbox_lost", phase: "command", message, exit_code: null, signal: null } };
 }
 
 function decided(pair, attempts) {

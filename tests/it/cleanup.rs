@@ -35,16 +35,58 @@ fn what_a_killed_run_left_is_deleted_once_it_is_over_and_only_once() {
     assert_eq!(fs_err::read_dir(&temporary).unwrap().count(), 1);
     // Neither the directory nor TMPDIR is named: the run has written down where its sandboxes are.
     let cleanup = suite.ev("cleanup");
-    assert!(
-        stderr(&cleanup).contains("deleted 1 sandbox of"),
-        "{}",
-        stderr(&cleanup)
-    );
+    let said = stderr(&cleanup);
+    assert!(said.contains("deleted 1 sandbox of"), "{said}");
+    assert!(!said.contains("nothing to clean up"), "{said}");
     cleanup.code(0);
     assert_eq!(fs_err::read_dir(&temporary).unwrap().count(), 0);
     let again = suite.ev("cleanup");
-    assert!(!stderr(&again).contains("deleted"), "{}", stderr(&again));
+    assert_eq!(stderr(&again), "nothing to clean up\n");
     again.code(0);
+}
+
+#[test]
+fn what_was_there_what_was_gone_and_what_is_left_are_told_apart() {
+    let delete = "test {sandbox} != stuck && rm -r boxes/{sandbox}";
+    let config = format!(
+        "version: 1\nsuite: {{ pairs: [{{ experiment: a, eval: one }}] }}\nattempt: {{ command: 'true' }}\nsandbox:\n  \
+         kind: command\n  create: 'false'\n  exec: 'false {{sandbox}}'\n  delete: '{delete}'\n  list: ls boxes\n"
+    );
+    let suite = Suite::new(&config);
+    let at = serde_json::json!({ "sandboxes_at": { "run_id": "r1", "whereabouts": "command" } });
+    let mut ledger = format!("{at}\n");
+    for name in ["gone", "kept", "stuck", "there"] {
+        let named = serde_json::json!({ "sandbox_named": { "name": name, "attempt": null } });
+        let created = serde_json::json!({ "sandbox_created": { "name": name, "id": name } });
+        ledger += &format!("{named}\n{created}\n");
+    }
+    suite.write("out/sandboxes.jsonl", &ledger);
+    for name in ["kept", "stuck", "there"] {
+        suite.write(&format!("boxes/{name}/file"), "x");
+    }
+    let cleanup = suite.ev("cleanup out");
+    let said = stderr(&cleanup);
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].starts_with("deleted 2 sandboxes of "), "{said}");
+    assert!(lines[1].starts_with("gone already: 1 sandbox of "), "{said}");
+    assert!(
+        lines[2].starts_with("error: still there: 1 sandbox of "),
+        "{said}"
+    );
+    assert!(said.contains("cannot delete the sandbox `stuck`"), "{said}");
+    assert!(!said.contains("nothing to clean up"), "{said}");
+    cleanup.code(3);
+    fs_err::remove_dir_all(suite.path().join("boxes/stuck")).unwrap();
+    let again = suite.ev("cleanup out");
+    assert!(
+        stderr(&again).starts_with("gone already: 4 sandboxes of "),
+        "{}",
+        stderr(&again)
+    );
+    again.code(0);
+    let done = suite.ev("cleanup out");
+    assert_eq!(stderr(&done), "nothing to clean up\n");
+    done.code(0);
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn target<'a>(schema: &'a Value, value: &'a Value) -> (Option<&'a str>, &'a Valu
 /// The forms that a value may have, `null` aside.
 fn forms<'a>(schema: &'a Value, value: &'a Value) -> Vec<(Option<&'a str>, &'a Value)> {
     let (name, value) = target(schema, value);
-    match value["anyOf"].as_array() {
+    match value["anyOf"].as_array().or(value["oneOf"].as_array()) {
         Some(alternatives) => alternatives
             .iter()
             .filter(|form| form["type"] != "null")
@@ -180,11 +180,14 @@ fn rows(schema: &Value, path: &str, object: &Value, rows: &mut Vec<String>) {
             path => format!("{path}.{key}"),
         };
         let (text, default) = meaning(schema, value);
+        let words = written(schema, value).replace('|', "\\|");
         let default = match (default.as_str(), required.contains(&key.as_str())) {
             ("", true) => "required",
+            // Its keys have defaults of their own.
+            ("", _) if words == "keys" => "see below",
+            ("", _) => "none",
             (default, _) => default,
         };
-        let words = written(schema, value).replace('|', "\\|");
         rows.push(format!("| `{path}` | {words} | {default} | {text} |"));
         below(schema, &path, value, rows);
     }
@@ -282,7 +285,8 @@ fn every_key_that_the_schema_knows_is_explained() {
                 path.is_some_and(|path| path.rsplit(['.', ']']).next() == Some(key))
             });
             let row = row.unwrap_or_else(|| panic!("no row for `{key}`"));
-            assert!(!row.ends_with("|  |"), "{row}");
+            assert!(!row.contains("|  |"), "{row}");
+            assert!(!row.contains("| `true`, `false` | none |"), "{row}");
         }
     }
 }

@@ -206,3 +206,26 @@ fn the_seconds_of_all_tries_are_summed_to_the_millisecond() {
     );
     assert_eq!(pair.seconds, 0.3);
 }
+
+#[test]
+fn sums_that_are_no_numbers_any_more_are_unknown() {
+    let usage = |cost, tokens| AttemptRecord {
+        usage: Some(Usage {
+            input_tokens: Some(tokens),
+            output_tokens: Some(tokens),
+            cost_usd: Some(cost),
+        }),
+        ..record(1, Outcome::Passed)
+    };
+    let of = |cost, tokens| {
+        let pair = |eval| {
+            let mut pair = decided(eval, &[Outcome::Passed]);
+            pair.attempts = vec![usage(cost, tokens)];
+            pair
+        };
+        let totals = totals(&[pair("a"), pair("b")]);
+        (totals.cost_usd, totals.tokens)
+    };
+    assert_eq!(of(0.5, 3), (Some(1.0), Some(12)));
+    assert_eq!(of(1e308, u64::MAX), (None, Some(u64::MAX)));
+}

@@ -168,7 +168,7 @@ kind!(CommandKind, "command");
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a mapping")]
 pub(in crate::config) struct Local {
-    /// On this machine. Default.
+    /// On this machine. Default: `local`.
     #[expect(dead_code, reason = "it has been looked at to come here")]
     kind: Option<LocalKind>,
     /// How a workspace comes into being. Default: `copy`.
@@ -236,33 +236,33 @@ pub(in crate::config) struct Docker {
     /// In containers.
     #[expect(dead_code, reason = "it has been looked at to come here")]
     kind: DockerKind,
-    /// The image's name.
+    /// The image's name. Default: what `build` makes.
     pub(in crate::config) image: Option<Text>,
-    /// Builds the image first.
+    /// Builds the image first, in the place of `image`.
     pub(in crate::config) build: Option<DockerBuild>,
-    /// Memory of a container.
+    /// Memory of a container. Default: no limit.
     pub(in crate::config) memory: Option<Size>,
-    /// Memory reckoned for an attempt when the number at once is settled. Default: `256MB`.
+    /// Memory reckoned for an attempt when the number at once is settled. Default: `memory`, else `256MB`.
     pub(in crate::config) memory_per_attempt: Option<Size>,
-    /// CPUs of a container.
+    /// CPUs of a container. Default: no limit.
     pub(in crate::config) cpus: Option<Amount>,
-    /// Processes of a container.
+    /// Processes of a container. Default: no limit.
     pub(in crate::config) pids: Option<Whole<1, 1_000_000>>,
-    /// `bridge`, `none`, or a network's name.
+    /// `bridge`, `none`, or a network's name. Default: `bridge`.
     pub(in crate::config) network: Option<Text>,
-    /// The user that commands run as.
+    /// The user that commands run as. Default: the image's own.
     pub(in crate::config) user: Option<Text>,
     /// Bind mounts, as `SOURCE:TARGET[:ro]`.
     pub(in crate::config) mounts: Option<List<MountText>>,
-    /// Whether a small init process reaps what the command leaves behind.
+    /// Whether a small init process reaps what the command leaves behind. Default: `false`.
     pub(in crate::config) init: Option<bool>,
-    /// Whether the container's own files are read-only.
+    /// Whether the container's own files are read-only. Default: `false`.
     pub(in crate::config) read_only: Option<bool>,
-    /// Whether the container has the host's rights.
+    /// Whether the container has the host's rights. Default: `false`.
     pub(in crate::config) privileged: Option<bool>,
-    /// The image's platform, such as `linux/arm64`.
+    /// The image's platform, such as `linux/arm64`. Default: the engine's own.
     pub(in crate::config) platform: Option<Text>,
-    /// Whether the container is kept after `setup` once, and sandboxes start from it.
+    /// Whether the container is kept after `setup` once, and sandboxes start from it. Default: `false`.
     pub(in crate::config) warm: Option<bool>,
 }
 
@@ -270,9 +270,9 @@ pub(in crate::config) struct Docker {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
 pub(in crate::config) struct DockerBuild {
-    /// The Dockerfile's path.
+    /// The Dockerfile's path. Default: `Dockerfile`.
     pub(in crate::config) dockerfile: Option<RelativePath>,
-    /// The directory that is sent to the engine.
+    /// The directory that is sent to the engine. Default: that of the configuration.
     pub(in crate::config) context: Option<RelativePath>,
 }
 
@@ -302,7 +302,7 @@ pub(in crate::config) struct Vercel {
     pub(in crate::config) network_policy: Option<NetworkPolicy>,
     /// The region. Default: the service's own.
     pub(in crate::config) region: Option<Text>,
-    /// Another address of the API. Default: `https://vercel.com/api`.
+    /// The address of the API. Default: `https://vercel.com/api`.
     pub(in crate::config) base_url: Option<Text>,
     /// Another version of the API in the path that creates. Default: by what is created.
     pub(in crate::config) api_version: Option<Text>,

@@ -49,16 +49,21 @@ pub(in crate::report) fn of(summary: &Summary) -> Page {
     };
     let timeline = Timeline::of(summary);
     let mut facts = facts::of(summary, comparison);
-    let attempts = sections(&[Topic::Attempts])
-        .into_iter()
-        .map(|section| section.title);
-    facts
-        .rows
-        .extend(attempts.map(|title| vec![super::Line::own("pairs by passed attempts"), title]));
+    if !summary.totals.distribution.is_empty() {
+        let distribution = super::sections::distribution(summary);
+        facts.rows.push(vec![
+            super::Line::own("pairs by attempts that passed"),
+            super::Line::own(distribution),
+        ]);
+    }
     Page {
         suite: summary.run.suite.clone(),
         first: sections(&[Topic::Gates, Topic::Notices, Topic::Quarantine]),
-        scheduling: sections(&[Topic::Scheduling]),
+        scheduling: summary
+            .scheduling
+            .iter()
+            .map(|scheduling| super::scheduling::whole(scheduling, summary))
+            .collect(),
         others: sections(&[Topic::Others]),
         flips: sections(&[Topic::Flips]),
         pairs: Pairs::of(summary, comparison, timeline.as_ref()),

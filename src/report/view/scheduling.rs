@@ -3,19 +3,39 @@
 use super::{Line, Section, Table, Tone, Topic};
 use crate::model::forecast::{Accuracy, Bound, BoundKind, Scheduling, Taken};
 use crate::model::{PairId, Summary};
-use crate::report::words::duration;
+use crate::report::words::{dollars, duration};
 
+/// The column with what it costs.
+const COST: usize = 4;
+
+/// The run, and each other strategy once, as many at once as the run had.
 pub(super) fn section(scheduling: &Scheduling, summary: &Summary) -> Section {
-    let mut rows: Vec<Vec<Line>> = scheduling.strategies.iter().map(taken).collect();
+    let all = &scheduling.strategies;
+    let is_first =
+        |at: usize, taken: &Taken| all[..at].iter().all(|earlier| earlier.strategy != taken.strategy);
+    let first = all.iter().enumerate().filter(|(at, taken)| is_first(*at, taken));
+    of(first.map(|(_, taken)| taken).collect(), scheduling, summary)
+}
+
+/// With other concurrencies too.
+pub(super) fn whole(scheduling: &Scheduling, summary: &Summary) -> Section {
+    of(scheduling.strategies.iter().collect(), scheduling, summary)
+}
+
+fn of(strategies: Vec<&Taken>, scheduling: &Scheduling, summary: &Summary) -> Section {
+    let is_priced = strategies.iter().any(|taken| taken.cost_usd.is_some());
+    let mut rows: Vec<Vec<Line>> = strategies.into_iter().map(taken).collect();
     rows.extend(scheduling.accuracy.as_ref().map(expected));
+    let mut columns = vec!["strategy", "at once", "wall-clock", "all sandboxes", "cost", ""];
+    if !is_priced {
+        columns.remove(COST);
+        rows.iter_mut().for_each(|row| drop(row.remove(COST)));
+    }
     Section {
         topic: Topic::Scheduling,
         tone: Tone::Neutral,
         title: bounded(&scheduling.bounded_by, summary),
-        table: Table {
-            columns: vec!["strategy", "at once", "wall-clock", "all sandboxes", ""],
-            rows,
-        },
+        table: Table { columns, rows },
         more: 0,
     }
 }
@@ -67,6 +87,7 @@ fn taken(taken: &Taken) -> Vec<Line> {
         Line::own(taken.concurrency.to_string()),
         Line::own(duration(taken.wall_seconds)),
         Line::own(duration(taken.sandbox_seconds)),
+        Line::own(taken.cost_usd.map_or_else(|| "n/a".to_owned(), dollars)),
         Line::own(how),
     ]
 }
@@ -74,8 +95,8 @@ fn taken(taken: &Taken) -> Vec<Line> {
 /// What the plan had said of this run.
 fn expected(accuracy: &Accuracy) -> Vec<Line> {
     let expected = &accuracy.expected;
-    let range = |range: crate::model::Range| {
-        let (low, likely, high) = (duration(range.low), duration(range.likely), duration(range.high));
+    let range = |range: crate::model::Range, shown: fn(f64) -> String| {
+        let (low, likely, high) = (shown(range.low), shown(range.likely), shown(range.high));
         match low == high {
             true => likely,
             false => format!("{likely} ({low} to {high})"),
@@ -88,8 +109,13 @@ fn expected(accuracy: &Accuracy) -> Vec<Line> {
     vec![
         Line::own(expected.strategy.to_string()),
         Line::own(expected.concurrency.to_string()),
-        Line::own(range(expected.wall_seconds)),
-        Line::own(range(expected.sandbox_seconds)),
+        Line::own(range(expected.wall_seconds, duration)),
+        Line::own(range(expected.sandbox_seconds, duration)),
+        Line::own(
+            expected
+                .cost_usd
+                .map_or_else(|| "n/a".to_owned(), |cost| range(cost, dollars)),
+        ),
         Line::own(how),
     ]
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use super::{Compared, Line, MOST_ROWS, Section, Table, Tone, Topic, headline};
 use crate::model::comparison::{Flip, Group};
 use crate::model::summary::GateResult;
-use crate::model::{AttemptRecord, Comparison, Outcome, PairSummary, Summary, Verdict};
+use crate::model::{AttemptError, AttemptRecord, Comparison, Outcome, PairSummary, Summary, Verdict};
 use crate::report::words::{duration, p_number, points, rate};
 pub(super) use alone::{experiments, failed};
 pub(super) use apart::{fewer_passes, quarantine};
@@ -114,8 +114,8 @@ pub(super) fn groups(comparison: &Comparison) -> Vec<Section> {
     sections.collect()
 }
 
-/// How many attempts passed of how many, and the slowest pairs.
-pub(super) fn attempts(summary: &Summary) -> Option<Section> {
+/// How many attempts passed of how many, of how many pairs: `185 x 2/2 · 22 x 1/2`.
+pub(super) fn distribution(summary: &Summary) -> String {
     let mut distribution: Vec<(u32, u32, usize)> = summary
         .totals
         .distribution
@@ -131,6 +131,14 @@ pub(super) fn attempts(summary: &Summary) -> Option<Section> {
         .iter()
         .map(|(passed, of, pairs)| format!("{pairs} x {passed}/{of}"))
         .collect();
+    match parts.is_empty() {
+        true => "none gave a result".to_owned(),
+        false => parts.join(" · "),
+    }
+}
+
+/// How many attempts passed of how many, and the slowest pairs.
+pub(super) fn attempts(summary: &Summary) -> Option<Section> {
     let mut slowest: Vec<(&PairSummary, f64)> = summary
         .pairs
         .iter()
@@ -154,11 +162,8 @@ pub(super) fn attempts(summary: &Summary) -> Option<Section> {
             Line::own(format!("{}/{}", pair.passed_attempts, pair.graded_attempts)),
         ]
     });
-    let title = match parts.is_empty() {
-        true => "Attempts: none gave a result".to_owned(),
-        false => format!("Attempts: {}", parts.join(" · ")),
-    };
-    let columns = vec!["slowest experiment", "eval", "longest attempt", "passed"];
+    let title = format!("Attempts: {}", distribution(summary));
+    let columns = vec!["experiment, slowest first", "eval", "longest attempt", "passed"];
     section(
         Topic::Attempts,
         Tone::Neutral,
@@ -337,6 +342,15 @@ fn group_row(group: &Group) -> Vec<Line> {
     ]
 }
 
+/// The kind of failure, and where it happened where that is not the same.
+fn kind(error: &AttemptError) -> String {
+    let (class, phase) = (error.class.to_string(), error.phase.to_string());
+    match class == phase {
+        true => class,
+        false => format!("{class} in {phase}"),
+    }
+}
+
 fn errors(summary: &Summary) -> Vec<Vec<Line>> {
     let attempts = summary
         .pairs
@@ -346,11 +360,8 @@ fn errors(summary: &Summary) -> Vec<Vec<Line>> {
         .filter(|(_, attempt)| attempt.outcome == Outcome::Errored)
         .map(|(pair, attempt)| {
             let why = match &attempt.error {
-                Some(error) => Line::own(format!(
-                    "attempt {}: {} in {}: ",
-                    attempt.index, error.class, error.phase
-                ))
-                .and_excerpt(&error.message),
+                Some(error) => Line::own(format!("attempt {}: {}: ", attempt.index, kind(error)))
+                    .and_excerpt(&error.message),
                 None => Line::own(format!("attempt {}", attempt.index)),
             };
             vec![

@@ -1,9 +1,9 @@
 //! The table of a run against its baseline: what is not known says so, and is never 0.
 
 use super::{Compared, Line, Table};
-use crate::model::comparison::Side;
+use crate::model::comparison::{Side, Spent};
 use crate::model::{Boot, Comparison, Policy, Summary, Usage};
-use crate::report::words::{count, duration, points, rate, relative, tokens};
+use crate::report::words::{count, dollars, duration, points, rate, relative, tokens};
 
 const UNKNOWN: &str = "n/a";
 
@@ -45,7 +45,7 @@ pub(super) fn of_summary(summary: &Summary, comparison: Option<&Comparison>) -> 
     ));
     let before = baseline.and_then(|side| Some((side.attempts?, side.pairs)));
     rows.push(graded(before, (attempts.graded, decided)));
-    rows.extend(cost(summary));
+    rows.extend(cost(baseline, spent(summary)));
     finish(rows, comparison.is_some())
 }
 
@@ -63,6 +63,7 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Table {
     if let Some(now) = attempts(current) {
         rows.push(graded(attempts(baseline), now));
     }
+    rows.extend(cost(Some(baseline), (current.cost_usd, current.tokens)));
     finish(rows, true)
 }
 
@@ -145,36 +146,46 @@ fn graded(before: Option<(usize, usize)>, now: (usize, usize)) -> [Option<String
     row("attempts with a result", before.map(shown), shown(now), change)
 }
 
+/// What the attempts of a run used, with how many of them say so.
+fn spent(summary: &Summary) -> (Option<Spent<f64>>, Option<Spent<u64>>) {
+    let attempts = summary.pairs.iter().flat_map(|pair| &pair.attempts);
+    let usages: Vec<Usage> = attempts.filter_map(|attempt| attempt.usage).collect();
+    let known = |is_known: fn(&Usage) -> bool| usages.iter().filter(|usage| is_known(usage)).count();
+    let cost = summary.totals.cost_usd.map(|total| Spent {
+        total,
+        attempts: known(|usage| usage.cost_usd.is_some()),
+    });
+    let tokens = summary.totals.tokens.map(|total| Spent {
+        total,
+        attempts: known(|usage| usage.input_tokens.is_some() || usage.output_tokens.is_some()),
+    });
+    (cost, tokens)
+}
+
 /// Cost and tokens, with how many attempts they cover: the others are unknown, not free.
-fn cost(summary: &Summary) -> Option<[Option<String>; 4]> {
-    let usages: Vec<Usage> = summary
-        .pairs
-        .iter()
-        .flat_map(|pair| &pair.attempts)
-        .filter_map(|attempt| attempt.usage)
-        .collect();
-    let covered = |is_known: fn(&Usage) -> bool| {
-        format!(
-            "of {}",
-            count(
-                usages.iter().filter(|usage| is_known(usage)).count(),
-                "attempt",
-                "attempts"
-            )
-        )
-    };
-    let mut parts = Vec::new();
-    if let Some(cost) = summary.totals.cost_usd {
-        parts.push(format!(
-            "${cost:.2} ({})",
-            covered(|usage| usage.cost_usd.is_some())
-        ));
+fn cost(
+    baseline: Option<&Side>,
+    now: (Option<Spent<f64>>, Option<Spent<u64>>),
+) -> Option<[Option<String>; 4]> {
+    let before = baseline.and_then(|side| used(side.cost_usd, side.tokens));
+    let now = used(now.0, now.1);
+    if before.is_none() && now.is_none() {
+        return None;
     }
-    if let Some(number) = summary.totals.tokens {
-        let covered = covered(|usage| usage.input_tokens.is_some() || usage.output_tokens.is_some());
-        parts.push(format!("{} ({covered})", tokens(number)));
-    }
-    (!parts.is_empty()).then(|| row("cost, tokens", None, parts.join(", "), None))
+    Some(row(
+        "cost, tokens",
+        before,
+        now.unwrap_or_else(|| UNKNOWN.to_owned()),
+        None,
+    ))
+}
+
+fn used(cost: Option<Spent<f64>>, used: Option<Spent<u64>>) -> Option<String> {
+    let of = |attempts| format!("of {}", count(attempts, "attempt", "attempts"));
+    let cost = cost.map(|cost| format!("{} ({})", dollars(cost.total), of(cost.attempts)));
+    let tokens = used.map(|used| format!("{} ({})", tokens(used.total), of(used.attempts)));
+    let parts: Vec<String> = cost.into_iter().chain(tokens).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 fn fraction(passed: usize, of: usize) -> Option<String> {

@@ -87,6 +87,8 @@ fn what_is_not_known_is_none_and_not_zero() {
         (reading.usage, reading.seconds, reading.error),
         (None, None, None)
     );
+    let beyond = evals(r#"{"passed": true, "usage": {"costUsd": 1e308}, "durationMs": 1e300}"#);
+    assert_eq!((beyond.usage, beyond.seconds), (None, None));
 }
 
 #[test]

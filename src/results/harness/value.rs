@@ -56,9 +56,12 @@ pub(super) fn amount(value: &Value) -> Option<f64> {
     value.as_f64().and_then(not_negative)
 }
 
-/// The number, where it is finite and not negative.
+/// More dollars or seconds than any attempt takes; of less, sums stay numbers.
+const BEYOND: f64 = 1e12;
+
+/// The number, where it can be an amount: not negative, and not beyond all reason.
 pub(super) fn not_negative(number: f64) -> Option<f64> {
-    (number.is_finite() && number >= 0.0).then_some(number)
+    (0.0..BEYOND).contains(&number).then_some(number)
 }
 
 /// The number, where it can be a score of ours, which is from 0 to 1.

@@ -169,7 +169,7 @@ async fn a_run_that_has_used_its_budget_stops_and_keeps_what_is_graded() {
         "{:?}",
         done.run.notices
     );
-    let scheduling = hindsight(&done.run.plan, &summary).unwrap();
+    let scheduling = hindsight(&done.run.plan, &summary, &PriceConfig::default()).unwrap();
     assert_eq!(scheduling.bounded_by.kind, BoundKind::Budget);
 }
 
@@ -193,7 +193,7 @@ async fn afterwards_it_is_said_what_bounded_the_run_and_what_others_would_have_t
     let config = config("runs: 2\nstrategy: parallel");
     let done = run_known(&config, &[40, 40, 25], Engine::default()).await;
     let summary = aggregate::summarize(&done.run);
-    let scheduling = hindsight(&done.run.plan, &summary).unwrap();
+    let scheduling = hindsight(&done.run.plan, &summary, &PriceConfig::default()).unwrap();
     assert_eq!(scheduling.bounded_by.kind, BoundKind::SlowestAttempt);
     assert_eq!(
         scheduling.bounded_by.why,
@@ -215,9 +215,13 @@ async fn afterwards_it_is_said_what_bounded_the_run_and_what_others_would_have_t
         taken,
         [
             (Strategy::Parallel, false, 40.0, 210.0),
+            // Each with half as many at once, too.
+            (Strategy::Parallel, true, 80.0, 210.0),
             (Strategy::Sequential, true, 40.0, 105.0),
+            (Strategy::Sequential, true, 105.0, 105.0),
             // Two pairs of 40 s at once; the second attempt of 25 s starts at 40 - 1.5 x 25 s.
-            (Strategy::Adaptive, true, 40.0, 160.0 + 25.0 + 22.5)
+            (Strategy::Adaptive, true, 40.0, 160.0 + 25.0 + 22.5),
+            (Strategy::Adaptive, true, 40.0, 120.0)
         ]
     );
     let accuracy = scheduling.accuracy.unwrap();
@@ -234,7 +238,9 @@ async fn a_run_that_waited_for_places_was_bounded_by_its_concurrency() {
     )
     .await;
     let summary = aggregate::summarize(&done.run);
-    let bound = hindsight(&done.run.plan, &summary).unwrap().bounded_by;
+    let bound = hindsight(&done.run.plan, &summary, &PriceConfig::default())
+        .unwrap()
+        .bounded_by;
     assert_eq!(bound.kind, BoundKind::Concurrency);
     assert_eq!(
         bound.why,
@@ -245,7 +251,9 @@ async fn a_run_that_waited_for_places_was_bounded_by_its_concurrency() {
         .script("e1", 2, 1, Script::Result(20, PASS));
     let done = finish(&config("runs: 2"), 2, engine, CancellationToken::new()).await;
     let summary = aggregate::summarize(&done.run);
-    let bound = hindsight(&done.run.plan, &summary).unwrap().bounded_by;
+    let bound = hindsight(&done.run.plan, &summary, &PriceConfig::default())
+        .unwrap()
+        .bounded_by;
     assert_eq!(bound.kind, BoundKind::OneAfterAnother);
     assert_eq!(
         bound.why,
@@ -262,7 +270,9 @@ async fn an_attempt_that_adaptive_kept_back_was_not_bounded_by_the_concurrency()
     let done = run_known(&config, &[40, 40, 25], engine).await;
     assert_eq!(starts(&done, 2), [Some(0.0), Some(2.5)]);
     let summary = aggregate::summarize(&done.run);
-    let bound = hindsight(&done.run.plan, &summary).unwrap().bounded_by;
+    let bound = hindsight(&done.run.plan, &summary, &PriceConfig::default())
+        .unwrap()
+        .bounded_by;
     assert_eq!(bound.kind, BoundKind::OneAfterAnother);
     assert_eq!(
         bound.why,
@@ -281,7 +291,9 @@ async fn a_run_that_waited_for_a_limit_was_bounded_by_it_and_not_by_its_concurre
     let cancel = CancellationToken::new();
     let done = finish_planned(&config, &pairs, &nothing, Engine::default(), cancel).await;
     let summary = aggregate::summarize(&done.run);
-    let bound = hindsight(&done.run.plan, &summary).unwrap().bounded_by;
+    let bound = hindsight(&done.run.plan, &summary, &PriceConfig::default())
+        .unwrap()
+        .bounded_by;
     assert_eq!(bound.kind, BoundKind::Limit);
     assert_eq!(
         bound.why,
@@ -295,9 +307,35 @@ async fn no_strategy_is_simulated_beyond_what_may_run_at_once() {
     let done = run_known(&config, &[40, 40, 25], Engine::default()).await;
     assert_eq!(done.run.plan.concurrency.value, 3);
     let summary = aggregate::summarize(&done.run);
-    let strategies = hindsight(&done.run.plan, &summary).unwrap().strategies;
+    let strategies = hindsight(&done.run.plan, &summary, &PriceConfig::default())
+        .unwrap()
+        .strategies;
     let at_once: Vec<usize> = strategies.iter().map(|taken| taken.concurrency).collect();
-    assert_eq!(at_once, [3, 4, 4]);
+    // As many as the run had, half of that, and all.
+    assert_eq!(at_once, [3, 1, 4, 2, 4, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_other_strategies_would_have_cost_is_told_where_every_attempt_says_what_it_used() {
+    let priced = r#"{"passed": true, "usage": {"cost_usd": 0.5}}"#;
+    let silent = r#"{"passed": true}"#;
+    for (last, expected) in [(priced, [Some(2.0), Some(1.0)]), (silent, [None, None])] {
+        let mut engine = Engine::default();
+        for (pair, attempt, result) in [(1, 1, priced), (1, 2, priced), (2, 1, priced), (2, 2, last)] {
+            engine = engine.script(&format!("e{pair}"), attempt, 1, Script::Result(10, result));
+        }
+        let config = config("runs: 2\nstrategy: parallel");
+        let done = run_known(&config, &[10, 10], engine).await;
+        let summary = aggregate::summarize(&done.run);
+        let strategies = hindsight(&done.run.plan, &summary, &PriceConfig::default())
+            .unwrap()
+            .strategies;
+        let cost = |strategy| {
+            let of_it = strategies.iter().find(|taken| taken.strategy == strategy);
+            of_it.unwrap().cost_usd
+        };
+        assert_eq!([cost(Strategy::Parallel), cost(Strategy::Sequential)], expected);
+    }
 }
 
 /// Takes an hour to keep what an attempt came to.

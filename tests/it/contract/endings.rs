@@ -173,8 +173,13 @@ pub(super) async fn what_was_not_stopped_is_reaped_and_reaping_again_is_no_failu
         id: None,
     });
     assert!(bench.0.marked(&mark).await > 0);
-    for _ in 0..2 {
-        backend.reaper().reap(bench.0.run_id(), &left).await.unwrap();
+    for deleted in [2, 0] {
+        let reaped = backend.reaper().reap(bench.0.run_id(), &left).await.unwrap();
+        assert!(reaped.failed.is_empty(), "{:?}", reaped.failed);
+        assert_eq!(
+            reaped.deleted, deleted,
+            "what was there is counted, and nothing else"
+        );
         assert_eq!(bench.0.left().await, [""; 0]);
         assert_eq!(bench.0.marked(&mark).await, 0);
     }

@@ -2,7 +2,7 @@
 
 use super::super::{Line, Table, table};
 use crate::model::{Boot, Comparison, ErrorClass, Summary};
-use crate::report::words::{count, duration, tokens};
+use crate::report::words::{count, dollars, duration, tokens};
 
 pub(super) fn of(summary: &Summary, comparison: Option<&Comparison>) -> Table {
     let (run, totals) = (&summary.run, &summary.totals);
@@ -65,7 +65,7 @@ pub(super) fn of(summary: &Summary, comparison: Option<&Comparison>) -> Table {
             duration(totals.sandbox_seconds)
         )),
     ));
-    let cost = totals.cost_usd.map(|cost| Line::own(format!("${cost:.2}")));
+    let cost = totals.cost_usd.map(|cost| Line::own(dollars(cost)));
     rows.push(row("cost", cost.unwrap_or_else(|| Line::own("n/a"))));
     let used = totals.tokens.map(|used| Line::own(tokens(used)));
     rows.push(row("tokens", used.unwrap_or_else(|| Line::own("n/a"))));

@@ -5,7 +5,7 @@ use super::groups::Share;
 use crate::model::Comparison;
 use crate::model::comparison::EarlierRun;
 
-/// Runs in the order of their time.
+/// Earlier runs in the order of their time, then the baseline, then this run.
 #[derive(Debug)]
 pub(in crate::report) struct History {
     pub(in crate::report) points: Vec<Point>,

@@ -79,6 +79,8 @@ struct AttemptData {
     #[serde(skip_serializing_if = "Option::is_none")]
     boot: Option<Boot>,
     tries: u32,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    earlier: Vec<TryData>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorData>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,6 +106,13 @@ struct AttemptData {
 }
 
 #[derive(Serialize)]
+struct TryData {
+    n: u32,
+    seconds: f64,
+    error: ErrorData,
+}
+
+#[derive(Serialize)]
 struct ErrorData {
     class: ErrorClass,
     phase: Phase,
@@ -115,6 +124,11 @@ struct ErrorData {
 }
 
 impl Pairs {
+    /// Whether the run has none.
+    pub(in crate::report) fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
     pub(super) fn of(
         summary: &Summary,
         comparison: Option<&Comparison>,
@@ -263,6 +277,12 @@ fn attempt_data(
         exit_code: error.exit_code,
         signal: error.signal,
     };
+    let earlier = attempt.earlier.iter().map(|earlier| TryData {
+        n: earlier.number,
+        seconds: earlier.seconds,
+        error: error(&earlier.error, texts),
+    });
+    let earlier = earlier.collect();
     let usage = attempt.usage.unwrap_or_default();
     let tokens = usage.input_tokens.into_iter().chain(usage.output_tokens);
     let usual = format!("attempts/{}/{}", pair.id().directory(), attempt.index);
@@ -276,6 +296,7 @@ fn attempt_data(
         lane,
         boot: attempt.boot,
         tries: attempt.tries,
+        earlier,
         error: attempt.error.as_ref().map(|found| error(found, texts)),
         checks: attempt.checks,
         failed,

@@ -261,7 +261,7 @@ fn slowest(summary: &Summary, bars: &[Bar], wall: f64) -> Table {
     });
     Table {
         columns: vec![
-            "slowest experiment",
+            "experiment",
             "eval",
             "attempt",
             "outcome",
