@@ -74,7 +74,7 @@ fn how_a_run_was_scheduled_is_said_with_what_other_strategies_would_have_taken()
     | strategy | at once | wall-clock | all sandboxes |  |
     | --- | --- | --- | --- | --- |
     | parallel | 474 | 14m28s | 38h37m | this run |
-    | adaptive | 474 | 14m28s | 26h50m | simulated from this run |
+    | adaptive | 474 | 14m28s | 26h50m | simulated |
     | parallel | 474 | 14m10s (12m30s to 15m50s) | 38h53m (38h51m to 38h55m) | predicted, 230 pairs known, half of the attempts within 17 % |
     ");
     assert!(text(&summary, false).contains("\nBounded by the slowest attempt, one of <a> × b"));

@@ -246,7 +246,7 @@ fn the_variable_turns_adaptive_on_and_the_report_says_how_the_run_was_scheduled(
     let text = stdout(&run);
     assert!(text.contains("\nBounded by "), "{text}");
     assert!(
-        text.contains("sequential") && text.contains("simulated from this run"),
+        text.contains("sequential") && text.contains("simulated"),
         "{text}"
     );
     assert!(text.contains("predicted, 4 pairs known"), "{text}");

@@ -79,7 +79,7 @@ fn bounded(bound: &Bound, summary: &Summary) -> Line {
 
 fn taken(taken: &Taken) -> Vec<Line> {
     let how = match taken.simulated {
-        true => "simulated from this run",
+        true => "simulated",
         false => "this run",
     };
     vec![

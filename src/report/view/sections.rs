@@ -351,6 +351,12 @@ fn kind(error: &AttemptError) -> String {
     }
 }
 
+/// What was wrong and what to do about it are lines of their own.
+fn on_one_line(message: &str) -> String {
+    let lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join("; ")
+}
+
 fn errors(summary: &Summary) -> Vec<Vec<Line>> {
     let attempts = summary
         .pairs
@@ -361,7 +367,7 @@ fn errors(summary: &Summary) -> Vec<Vec<Line>> {
         .map(|(pair, attempt)| {
             let why = match &attempt.error {
                 Some(error) => Line::own(format!("attempt {}: {}: ", attempt.index, kind(error)))
-                    .and_excerpt(&error.message),
+                    .and_excerpt(&on_one_line(&error.message)),
                 None => Line::own(format!("attempt {}", attempt.index)),
             };
             vec![
