@@ -68,12 +68,17 @@ impl Output {
         Ok(Self::of(named, run_id, context))
     }
 
-    /// Points at the newest run.
+    /// Points at the newest run, and keeps git from taking runs for something to commit.
     pub(super) fn point_latest(&self) {
-        if let Some(latest) = &self.latest
-            && let Err(error) = store::point_latest(&self.directory, latest)
-        {
+        let Some(latest) = &self.latest else { return };
+        if let Err(error) = store::point_latest(&self.directory, latest) {
             tell(&format!("notice: {}", with_causes(&error)));
+        }
+        let ignored = latest.with_file_name(".gitignore");
+        if !ignored.exists()
+            && let Err(error) = fs_err::write(&ignored, "*\n")
+        {
+            tell(&format!("notice: {error}"));
         }
     }
 

@@ -282,7 +282,7 @@ fn find_config(named: Option<&Utf8Path>, context: &Context) -> Result<(Utf8PathB
     match found {
         Some(name) => Ok((context.absolute(name), name.to_owned())),
         None => Err(anyhow!(
-            "cannot find a configuration: neither `{}` nor `{}` is in `{}`\nwrite one, or name it{}",
+            "cannot find a configuration: neither `{}` nor `{}` is in `{}`\nlet `evalwave init` write one, or name it{}",
             CONFIG_FILES[0],
             CONFIG_FILES[1],
             context.current_dir,

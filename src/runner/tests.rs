@@ -24,7 +24,7 @@ use crate::plan::{Experience, Request, Select, build};
 use crate::redact::Redactor;
 use crate::sandbox::Workspace;
 use crate::{aggregate, runner};
-use engine::{Engine, FAIL, PASS, Script};
+use engine::{Engine, FAIL, PASS, STARTING, Script};
 
 /// Keeps files in a passing directory, and events in memory.
 struct Memory {
@@ -263,6 +263,17 @@ async fn what_keeps_every_sandbox_from_starting_is_said_once_for_each_attempt_an
     assert_eq!(done.engine.started.load(Ordering::SeqCst), 0);
     let said = |event: &Event| matches!(event, Event::Preparing { line } if line == "looking");
     assert!(done.events.iter().any(said));
+}
+
+#[tokio::test(start_paused = true)]
+async fn as_many_sandboxes_start_at_once_as_the_engine_takes_and_the_others_wait() {
+    let mut engine = Engine::default();
+    engine.takes = Duration::from_secs(1);
+    let config = config("runs: 2\nstrategy: parallel");
+    let done = finish(&config, 100, engine, CancellationToken::new()).await;
+    assert_eq!(done.engine.most_starting.load(Ordering::SeqCst), STARTING);
+    assert_eq!(done.engine.started.load(Ordering::SeqCst), 200);
+    assert!(done.verdicts().iter().all(|verdict| *verdict == Verdict::Pass));
 }
 
 #[tokio::test(start_paused = true)]

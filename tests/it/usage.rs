@@ -151,6 +151,21 @@ fn a_directory_without_a_configuration_says_where_one_was_looked_for() {
 }
 
 #[test]
+fn what_a_run_leaves_is_not_offered_to_git() {
+    let suite = Suite::new(RIGHT);
+    git(suite.path(), &["init", "--quiet"]);
+    git(suite.path(), &["add", "evalwave.yml"]);
+    suite.ev("run").code(0);
+    assert!(suite.path().join("evalwave-out/latest/report.html").is_file());
+    let mut status = assert_cmd::Command::new("git");
+    let status = status
+        .args(["status", "--porcelain"])
+        .current_dir(suite.path())
+        .assert();
+    assert_eq!(stdout(&status), "A  evalwave.yml\n");
+}
+
+#[test]
 fn an_empty_suite_measures_nothing_and_a_selection_without_changes_is_skipped() {
     let suite = Suite::new(
         "version: 1\nsuite: { name: t, pairs: [] }\nattempt: { command: 'true', format: exit-code }\n",

@@ -354,7 +354,11 @@ fn kind(error: &AttemptError) -> String {
 /// What was wrong and what to do about it are lines of their own.
 fn on_one_line(message: &str) -> String {
     let lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.collect::<Vec<_>>().join("; ")
+    lines.fold(String::new(), |text, line| match text.chars().last() {
+        None => line.to_owned(),
+        Some(',' | ';' | ':' | '.') => format!("{text} {line}"),
+        Some(_) => format!("{text}; {line}"),
+    })
 }
 
 fn errors(summary: &Summary) -> Vec<Vec<Line>> {

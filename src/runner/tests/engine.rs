@@ -18,6 +18,9 @@ use crate::sandbox::{
     Warm, Workspace,
 };
 
+/// How many sandboxes may be starting at once.
+pub(super) const STARTING: usize = 64;
+
 /// What a try does in the scripted engine.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Script {
@@ -41,6 +44,10 @@ pub(super) struct Engine {
     running: Arc<AtomicUsize>,
     pub(super) most_running: Arc<AtomicUsize>,
     pub(super) started: Arc<AtomicUsize>,
+    starting: AtomicUsize,
+    pub(super) most_starting: AtomicUsize,
+    /// How long a sandbox takes to start.
+    pub(super) takes: Duration,
     /// When sandboxes were gone.
     pub(super) freed: Arc<Mutex<Vec<Instant>>>,
     pub(super) reaped: Arc<AtomicUsize>,
@@ -99,7 +106,7 @@ impl Backend for Engine {
     fn capacity(&self) -> Capacity {
         Capacity {
             running: None,
-            starting: 64,
+            starting: STARTING,
         }
     }
 
@@ -128,6 +135,12 @@ impl Backend for Engine {
         if let Some(Script::NoSandbox) = self.scripts.get(&(eval, numbers[1], numbers[0])) {
             return Err(broken("the engine is full"));
         }
+        let starting = self.starting.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most_starting.fetch_max(starting, Ordering::SeqCst);
+        if !self.takes.is_zero() {
+            tokio::time::sleep(self.takes).await;
+        }
+        self.starting.fetch_sub(1, Ordering::SeqCst);
         let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_running.fetch_max(running, Ordering::SeqCst);
         self.started.fetch_add(1, Ordering::SeqCst);

@@ -9,8 +9,15 @@ use evalwave::sandbox::docker::DockerBackend;
 use evalwave::sandbox::{Backend as _, Exit, Workspace};
 
 use super::Bench;
-use crate::support::docker::containers;
+use crate::support::docker::{containers, docker_config};
 use crate::support::sandbox::{Remembered, run, sh, shell};
+
+#[test]
+fn eight_containers_may_start_at_once() {
+    let engine = evalwave::sandbox::docker::DockerEngine::default();
+    let capacity = evalwave::sandbox::docker::capacity(&docker_config(), &engine);
+    assert_eq!(capacity.starting, 8);
+}
 
 #[tokio::test]
 async fn limits_network_platform_and_labels_are_the_containers() {

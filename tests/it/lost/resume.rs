@@ -94,7 +94,11 @@ fn a_run_that_is_told_nothing_goes_on_with_the_newest() {
     fs_err::remove_file(suite.path().join("broken")).unwrap();
     suite.ev("run --resume").code(0);
     let runs = suite.path().join("evalwave-out").read_dir_utf8().unwrap();
-    assert_eq!(runs.count(), 2, "one run, and the link to it");
+    assert_eq!(
+        runs.count(),
+        3,
+        "one run, the link to it, and what keeps git from both"
+    );
     assert_eq!(
         suite.read_json("evalwave-out/latest/summary.json")["totals"]["passed"],
         2
