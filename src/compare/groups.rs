@@ -160,7 +160,7 @@ pub(super) fn concentration(
             format!("points to throttling in {}", group.value)
         }
         Some(group) => format!("concentrated in {}", group.value),
-        None if hit == 1 => "scattered over 1 group".to_owned(),
+        None if hit == 1 => "all in 1 group, which may be chance".to_owned(),
         None => format!("scattered over {hit} groups"),
     };
     Some(say(Some(p_value), named, reading))

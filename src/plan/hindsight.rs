@@ -275,14 +275,14 @@ fn simulated(plan: &RunPlan, trace: &Trace, costs: Option<&[f64]>) -> Vec<Taken>
                 simulated: true,
                 wall_seconds: rounded(timeline.wall),
                 sandbox_seconds: rounded(timeline.sandbox_time),
-                cost_usd: costs.map(|costs| cents(cost(trace, &timeline, costs))),
+                cost_usd: costs.map(|costs| micro_dollars(cost(trace, &timeline, costs))),
             }
         })
     });
     taken.collect()
 }
 
-/// USD of the graded attempts of each pair; `None` where it is not known of every one.
+/// USD of the graded attempts of each pair; `None` where it is not known of every one, or there is none.
 fn costs(summary: &Summary, price: &PriceConfig) -> Option<Vec<Vec<f64>>> {
     let of_pair = |pair: &PairSummary| -> Option<Vec<f64>> {
         let graded = pair.attempts.iter().filter(|attempt| attempt.outcome.is_graded());
@@ -290,7 +290,8 @@ fn costs(summary: &Summary, price: &PriceConfig) -> Option<Vec<Vec<f64>>> {
             .map(|attempt| cost_of(attempt.usage?, &pair.labels, price))
             .collect()
     };
-    summary.pairs.iter().map(of_pair).collect()
+    let costs: Vec<Vec<f64>> = summary.pairs.iter().map(of_pair).collect::<Option<_>>()?;
+    costs.iter().any(|costs| !costs.is_empty()).then_some(costs)
 }
 
 /// USD of all attempts that say what they used.
@@ -300,14 +301,15 @@ fn spent(summary: &Summary, price: &PriceConfig) -> f64 {
         used.filter_map(|usage| cost_of(usage, &pair.labels, price))
             .sum::<f64>()
     };
-    cents(summary.pairs.iter().map(of_pair).sum())
+    micro_dollars(summary.pairs.iter().map(of_pair).sum())
 }
 
 fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-fn cents(usd: f64) -> f64 {
+/// Rounded, as every document shows USD.
+fn micro_dollars(usd: f64) -> f64 {
     (usd * 1e6).round() / 1e6
 }
 
