@@ -28,7 +28,7 @@ use tokio::time::Instant;
 use super::limit::{Admission, Creations, Rates, Throttles, Turn};
 use super::local::most_open_files;
 use super::{
-    Admitted, Backend, Capacity, Ledger, Limit, Reaper, Sandbox, SandboxError, SandboxSpec, Setup, Warm,
+    Admitted, Backend, Capacity, Ledger, Limit, Reaped, Reaper, Sandbox, SandboxError, SandboxSpec, Setup, Warm,
 };
 use crate::config::{VercelConfig, VercelFiles, VercelLimits};
 use crate::model::{LeftSandbox, Whereabouts};
@@ -101,7 +101,7 @@ impl Reaper for Account {
         self.reaper.whereabouts()
     }
 
-    async fn reap(&self, run_id: &str, left: &[LeftSandbox]) -> Result<(), SandboxError> {
+    async fn reap(&self, run_id: &str, left: &[LeftSandbox]) -> Result<Reaped, SandboxError> {
         self.reaper.reap(run_id, left).await
     }
 }

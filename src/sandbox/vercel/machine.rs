@@ -280,7 +280,7 @@ impl Sandbox for Machine {
             .reaper
             .delete(&self.name, Some(&self.session))
             .await;
-        deleted.map_err(|error| SandboxError {
+        deleted.map(drop).map_err(|error| SandboxError {
             class: Some(ErrorClass::SandboxLost),
             message: error.to_string(),
             source: None,

@@ -17,7 +17,7 @@ use super::error::{Again, VercelError};
 use super::session::Session;
 use crate::model::{LeftSandbox, Whereabouts};
 use crate::sandbox::limit::{Bucket, Control};
-use crate::sandbox::{Reaper, SandboxError};
+use crate::sandbox::{Reaped, Reaper, SandboxError};
 
 /// Sandboxes on a page of a list.
 const PAGE: &str = "100";
@@ -51,8 +51,8 @@ impl VercelReaper {
         }
     }
 
-    /// Deletes a sandbox with its machine; one that is not there is deleted.
-    pub(super) async fn delete(&self, name: &str, session: Option<&Session>) -> Result<(), VercelError> {
+    /// Deletes a sandbox with its machine; gives whether it was there.
+    pub(super) async fn delete(&self, name: &str, session: Option<&Session>) -> Result<bool, VercelError> {
         if let Some(session) = session
             && self.deletes.wait() > SOON
         {
@@ -69,7 +69,7 @@ impl VercelReaper {
         loop {
             self.deletes.turn().await;
             match self.client.ask::<Value>(&once).await {
-                Err(error) if error.is_gone() => return Ok(()),
+                Err(error) if error.is_gone() => return Ok(false),
                 Err(error) => {
                     if let Again::Throttled(Some(wait)) = error.again() {
                         // This limit is the deletions' own: nothing else has to wait for it.
@@ -79,7 +79,7 @@ impl VercelReaper {
                         tries.after(error).await?;
                     }
                 }
-                Ok(_) => return Ok(()),
+                Ok(_) => return Ok(true),
             }
         }
     }
@@ -119,17 +119,26 @@ impl Reaper for VercelReaper {
         self.whereabouts.clone()
     }
 
-    async fn reap(&self, run_id: &str, left: &[LeftSandbox]) -> Result<(), SandboxError> {
+    async fn reap(&self, run_id: &str, left: &[LeftSandbox]) -> Result<Reaped, SandboxError> {
         // Those that are known by name are deleted also where no list is to be had.
         let listed = self.labelled(RUN_TAG, &tag(run_id)).await;
         let mut names: BTreeSet<String> = left.iter().map(|left| left.name.clone()).collect();
         names.extend(listed.as_ref().ok().into_iter().flatten().cloned());
-        let deleted: Vec<Result<(), VercelError>> = stream::iter(names)
+        let deletions: Vec<Result<bool, VercelError>> = stream::iter(names)
             .map(|name| async move { self.delete(&name, None).await })
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
-        let failed = deleted.into_iter().find_map(Result::err).or(listed.err());
-        failed.map_or(Ok(()), |error| Err(error.in_sandbox()))
+        let mut reaped = Reaped::default();
+        for deletion in deletions {
+            match deletion {
+                Ok(was_there) => reaped.deleted += usize::from(was_there),
+                Err(error) => reaped.failed.push(error.in_sandbox()),
+            }
+        }
+        match listed {
+            Err(error) if reaped.failed.is_empty() => Err(error.in_sandbox()),
+            _ => Ok(reaped),
+        }
     }
 }

@@ -340,12 +340,10 @@ impl Engine {
                 return Ok(None);
             }
             // What is left of a build that failed is in the way of this one.
-            Some(_) => self
-                .account
-                .reaper
-                .delete(&name, None)
-                .await
-                .map_err(VercelError::in_creation)?,
+            Some(_) => {
+                let deleted = self.account.reaper.delete(&name, None).await;
+                deleted.map_err(VercelError::in_creation)?;
+            }
         }
         say(output, &format!("building a snapshot in sandbox `{name}`\n")).await;
         let Some(session) = self
