@@ -28,7 +28,8 @@ use tokio::time::Instant;
 use super::limit::{Admission, Creations, Rates, Throttles, Turn};
 use super::local::most_open_files;
 use super::{
-    Admitted, Backend, Capacity, Ledger, Limit, Reaped, Reaper, Sandbox, SandboxError, SandboxSpec, Setup, Warm,
+    Admitted, Backend, Capacity, Ledger, Limit, Reaped, Reaper, Sandbox, SandboxError, SandboxSpec, Setup,
+    Warm,
 };
 use crate::config::{VercelConfig, VercelFiles, VercelLimits};
 use crate::model::{LeftSandbox, Whereabouts};

@@ -30,7 +30,7 @@ fn blocks(text: &str, language: &str) -> Vec<String> {
 fn steady(text: &str) -> String {
     // What bounded a run is the slowest attempt, or a start that came late on a busy machine.
     let moving = regex::Regex::new(
-        r"(?m)^Bounded by .*$|\b(?:\d+m)?\d+(?:\.\d)? ?s\b|\b\d{8}-\d{6}-[0-9a-f]{8}\b|\bthis run [0-9a-f]{7}\b",
+        r"(?m)^Bounded by .*$|\b(?:\d+h)?(?:\d+m)?\d+(?:\.\d)? ?s\b|\b\d+h\d+m\b|\b\d{8}-\d{6}-[0-9a-f]{8}\b|\bthis run [0-9a-f]{7}\b",
     )
     .unwrap();
     let text = moving.replace_all(text, "…");
