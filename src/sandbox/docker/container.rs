@@ -162,6 +162,15 @@ impl DockerSandbox {
     }
 }
 
+fn out_of_memory() -> SandboxError {
+    SandboxError {
+        class: Some(ErrorClass::OutOfMemory),
+        message: "the container's memory was used up, and the engine killed for it\nraise `sandbox.memory`"
+            .to_owned(),
+        source: None,
+    }
+}
+
 #[async_trait]
 impl Sandbox for DockerSandbox {
     fn name(&self) -> &str {
@@ -235,22 +244,23 @@ impl Sandbox for DockerSandbox {
             old,
             ..self.frame()
         };
-        let ended = exec.run(&self.shared.docker, &self.id, Some(output)).await?;
+        let limited = self.shared.config.memory.is_some();
+        let ended = match exec.run(&self.shared.docker, &self.id, Some(output)).await {
+            Ok(ended) => ended,
+            // What the engine kills for memory may be the container's first process.
+            Err(_) if limited && self.ran_out_of_memory(OOM_LINGER).await => return Err(out_of_memory()),
+            Err(error) => return Err(error),
+        };
         // A user that is not root cannot kill what has become another's.
         self.unsettled = self.place.user.is_some() && !command.keeps_daemons;
         if command.keeps_daemons {
             self.daemons = ended.daemons;
         }
-        if ended.code != 0 && self.shared.config.memory.is_some() {
+        if ended.code != 0 && limited {
             let killed = ended.code == 137;
             let patience = if killed { OOM_LINGER } else { OOM_LINGER / 10 };
             if self.ran_out_of_memory(patience).await {
-                return Err(SandboxError {
-                    class: Some(ErrorClass::OutOfMemory),
-                    message: "the container's memory was used up, and the engine killed for it\nraise `sandbox.memory`"
-                        .to_owned(),
-                    source: None,
-                });
+                return Err(out_of_memory());
             }
         }
         Ok(Exit::Code(ended.code))
