@@ -48,7 +48,7 @@ impl<'a> Lines<'a> {
     ///
     /// # Errors
     /// An answer that is no stream of lines.
-    pub(super) fn of(ask: &'a Ask<'a>, response: Response) -> Result<Self, VercelError> {
+    pub(super) fn of(ask: &'a Ask<'a>, mut response: Response) -> Result<Self, VercelError> {
         let kind = response.headers().get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or("nothing");
         if !kind.starts_with("application/x-ndjson") {
@@ -57,6 +57,8 @@ impl<'a> Lines<'a> {
                 "the answer is {kind}, not lines of JSON"
             ))));
         }
+        // They would hold the buffer that they were read into as long as the output lasts.
+        response.headers_mut().clear();
         Ok(Self {
             ask,
             response,
