@@ -175,7 +175,7 @@ fn run(attempts: usize, directory: &Utf8Path) -> Result<(), Failure> {
         retry: config.retry,
         workspace: Workspace {
             root: "/".into(),
-            files: Vec::new(),
+            files: [].into(),
         },
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

@@ -47,6 +47,8 @@ mod waves {
     };
 
     const EVALWAVE: &str = env!("CARGO_BIN_EXE_evalwave");
+    /// As many open files as the machine lets us have; more than it lets others have, where we may say so.
+    const FILES: &str = "ulimit -n 65536 2>/dev/null || ulimit -n $(ulimit -Hn)";
     /// The first argument that makes this program the fake.
     const FAKE: &str = "fake-vercel";
     /// The longest attempt of the suite whose shape this is, at a hundredth.
@@ -80,10 +82,6 @@ mod waves {
 
     /// The fake, until its standard input is closed.
     fn fake(storm: f64) {
-        use rustix::process::{Resource, getrlimit, setrlimit};
-        let mut files = getrlimit(Resource::Nofile);
-        files.current = files.maximum;
-        setrlimit(Resource::Nofile, files).unwrap();
         let result = packed();
         let light = Light {
             scale: 1.0,
@@ -147,7 +145,9 @@ mod waves {
 
     impl Wave {
         fn new(pairs: usize, runs: usize, longest: f64, storm: f64) -> Self {
-            let mut fake = Command::new(std::env::current_exe().unwrap())
+            let mut fake = Command::new("sh")
+                .args(["-c", &format!("{FILES}; exec \"$@\""), "fake"])
+                .arg(std::env::current_exe().unwrap())
                 .args([FAKE, &storm.to_string()])
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
@@ -159,6 +159,8 @@ mod waves {
                 .unwrap();
             let base = base.trim().to_owned();
             let directory = tempfile::TempDir::new_in("/dev/shm").unwrap();
+            let suite = directory.path().join("suite");
+            fs_err::create_dir(&suite).unwrap();
             let attempts = pairs * runs;
             let listed: Vec<Value> = (0..pairs)
                 .map(|number| json!({ "experiment": format!("x{}", number % 25), "eval": eval(number, pairs, longest) }))
@@ -171,7 +173,7 @@ mod waves {
                 "suite": { "name": "bench", "pairs": listed },
                 "attempt": {
                     "command": "agent", "result": "result.json", "format": "evals",
-                    "upload": { "git": false, "include": ["attempt.txt"] },
+                    "upload": { "git": false },
                 },
                 "runs": runs, "strategy": "parallel",
                 "retry": { "tries": 5, "budget": "100%" },
@@ -184,12 +186,8 @@ mod waves {
                 },
                 "baseline": "none",
             });
-            fs_err::write(directory.path().join("evalwave.yml"), config.to_string()).unwrap();
-            fs_err::write(
-                directory.path().join("attempt.txt"),
-                "what every sandbox receives\n",
-            )
-            .unwrap();
+            fs_err::write(suite.join("evalwave.yml"), config.to_string()).unwrap();
+            fs_err::write(suite.join("attempt.txt"), "what every sandbox receives\n").unwrap();
             Self {
                 directory,
                 fake,
@@ -218,8 +216,7 @@ mod waves {
         fn run(&self, baseline: Option<&Measured>) -> Measured {
             let before = self.counts()["all"].as_u64().unwrap();
             let out = if baseline.is_some() { "second" } else { "first" };
-            let mut arguments =
-                format!("ulimit -n $(ulimit -Hn); exec {EVALWAVE} run -o {out} --overwrite --format json");
+            let mut arguments = format!("{FILES}; exec {EVALWAVE} run -o ../{out} --overwrite --format json");
             if let Some(baseline) = baseline {
                 arguments += &format!(" --baseline {}", baseline.directory);
             }
@@ -227,7 +224,7 @@ mod waves {
             let started = Instant::now();
             let mut child = Command::new("sh")
                 .args(["-c", &arguments])
-                .current_dir(self.path())
+                .current_dir(self.path().join("suite"))
                 .envs([
                     ("VERCEL_TOKEN", TOKEN),
                     ("VERCEL_TEAM_ID", TEAM),

@@ -11,6 +11,7 @@ pub mod supervisor;
 pub mod vercel;
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -44,8 +45,8 @@ pub struct Limit {
 pub struct Workspace {
     /// Where they lie.
     pub root: Utf8PathBuf,
-    /// Files and symbolic links, relative to the root, sorted; their directories are implied.
-    pub files: Vec<Utf8PathBuf>,
+    /// Files and symbolic links, relative to the root, sorted; their directories are implied. Every sandbox shares the list.
+    pub files: Arc<[Utf8PathBuf]>,
 }
 
 /// What to start.

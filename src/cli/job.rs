@@ -70,7 +70,7 @@ pub(super) fn workspace(
 ) -> Result<Workspace, Failure> {
     Ok(Workspace {
         root: root.to_owned(),
-        files: catalog::workspace_files(root, &config.attempt.upload, leave_out)?,
+        files: catalog::workspace_files(root, &config.attempt.upload, leave_out)?.into(),
     })
 }
 

@@ -151,7 +151,7 @@ fn job(config: &Config, pairs: &[Pair], experience: &Experience) -> Job {
         retry: config.retry,
         workspace: Workspace {
             root: "/".into(),
-            files: Vec::new(),
+            files: [].into(),
         },
     }
 }

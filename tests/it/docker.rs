@@ -105,6 +105,6 @@ async fn prepare(bench: &Bench, command: Option<&str>) -> (Result<Warm, String>,
 fn workspace(bench: &Bench) -> Workspace {
     Workspace {
         root: bench.root.clone(),
-        files: vec![Utf8PathBuf::from("lock.txt")],
+        files: [Utf8PathBuf::from("lock.txt")].into(),
     }
 }

@@ -7,7 +7,7 @@ use crate::sandbox::Workspace;
 /// Writes the files and symbolic links, their permissions kept, as nobody's in particular.
 pub(super) fn pack(workspace: &Workspace, into: impl Write) -> io::Result<()> {
     let mut tar = tar::Builder::new(into);
-    for path in &workspace.files {
+    for path in workspace.files.iter() {
         let from = workspace.root.join(path);
         let metadata = fs_err::symlink_metadata(&from)?;
         let mut header = tar::Header::new_gnu();

@@ -1,6 +1,7 @@
 //! Files on their way into a container and out of it, as tars that are never whole in memory.
 
 use std::io;
+use std::sync::Arc;
 
 use bollard::container::PathStatResponse;
 use bollard::query_parameters::{
@@ -51,7 +52,7 @@ pub(super) async fn upload(
 /// A tar of files below a directory, made while it is read.
 pub(super) fn stream(
     root: Utf8PathBuf,
-    files: Vec<Utf8PathBuf>,
+    files: Arc<[Utf8PathBuf]>,
 ) -> (
     ReaderStream<DuplexStream>,
     tokio::task::JoinHandle<io::Result<()>>,

@@ -195,7 +195,7 @@ async fn build(
         Some(platform) => options.platform(platform),
         None => options,
     };
-    let (tar, packing) = archive::stream(root.clone(), files);
+    let (tar, packing) = archive::stream(root.clone(), files.into());
     let all = credentials::of_all(engine).await?;
     let building = shared
         .docker

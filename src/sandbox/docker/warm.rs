@@ -121,7 +121,7 @@ fn key(image: &str, container: &str, command: &Command, workspace: &Workspace) -
         part(name.as_bytes());
         part(value.as_bytes());
     }
-    for file in &workspace.files {
+    for file in workspace.files.iter() {
         part(file.as_str().as_bytes());
         part(&content(&workspace.root.join(file))?);
     }

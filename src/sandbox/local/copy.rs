@@ -35,7 +35,7 @@ impl Copier {
         stopped: &AtomicBool,
     ) -> Result<(), SandboxError> {
         let mut made = HashSet::from([Utf8Path::new("")]);
-        for file in &workspace.files {
+        for file in workspace.files.iter() {
             if stopped.load(Ordering::Relaxed) {
                 return Err(SandboxError::new(
                     "cannot copy the workspace: the sandbox was stopped",
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn a_file_that_vanished_is_named() {
         let (_temporary, mut workspace, into) = source();
-        workspace.files.push("gone".into());
+        workspace.files = ["gone".into()].into();
         let copied = Copier::new(Vec::new()).copy(&workspace, &into, &AtomicBool::new(false));
         assert_eq!(
             copied.unwrap_err().to_string(),

@@ -1,6 +1,7 @@
 //! The files of a workspace as one compressed archive, made once for all sandboxes. Does not know where it goes.
 
 use std::io::{self, Write as _};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use camino::Utf8Path;
@@ -19,7 +20,8 @@ impl Archives {
     pub(super) async fn of(&self, workspace: &Workspace, directory: &str) -> Result<Bytes, SandboxError> {
         let mut kept = self.0.lock().await;
         if let Some((of, below, archive)) = &*kept
-            && of == workspace
+            && of.root == workspace.root
+            && Arc::ptr_eq(&of.files, &workspace.files)
             && below == directory
         {
             return Ok(archive.clone());
@@ -40,7 +42,7 @@ pub(super) const LIST: &str = "tmp/evalwave-uploaded";
 /// An archive of one file, which holds the paths of a workspace's files, each ended by a zero.
 pub(super) fn list(workspace: &Workspace, directory: &str) -> io::Result<Bytes> {
     let mut paths = Vec::new();
-    for file in &workspace.files {
+    for file in workspace.files.iter() {
         paths.extend(format!("{directory}/{file}\0").into_bytes());
     }
     let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
@@ -55,7 +57,7 @@ fn pack(workspace: &Workspace, directory: &str) -> io::Result<Bytes> {
     let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     tar.follow_symlinks(false);
     let below = Utf8Path::new(directory.trim_start_matches('/'));
-    for file in &workspace.files {
+    for file in workspace.files.iter() {
         let path = workspace.root.join(file);
         let metadata = fs_err::symlink_metadata(&path)?;
         let mut header = tar::Header::new_gnu();

@@ -114,7 +114,7 @@ impl Key {
         let globs = globs.map_err(|error| {
             SandboxError::io("cannot use `sandbox.warm.files`", std::io::Error::other(error))
         })?;
-        for file in &setup.workspace.files {
+        for file in setup.workspace.files.iter() {
             if globs.match_within(file.as_std_path()) || TOOL_VERSIONS.contains(&file.as_str()) {
                 let content = fs_err::read(setup.workspace.root.join(file));
                 let content = content

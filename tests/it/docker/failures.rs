@@ -165,7 +165,7 @@ async fn a_full_disk_is_told_apart() {
     let mut sandbox = bench.start().await;
     let workspace = evalwave::sandbox::Workspace {
         root: bench.root.clone(),
-        files: vec!["big".into()],
+        files: ["big".into()].into(),
     };
     let error = sandbox.upload(&workspace).await.unwrap_err();
     assert_eq!(

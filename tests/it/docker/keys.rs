@@ -78,7 +78,7 @@ async fn a_user_that_is_not_root_owns_the_workspace_and_is_killed_like_any_other
     let mut sandbox = bench.start().await;
     let workspace = Workspace {
         root: bench.root.clone(),
-        files: vec![Utf8PathBuf::from("dir/file.txt")],
+        files: [Utf8PathBuf::from("dir/file.txt")].into(),
     };
     sandbox.upload(&workspace).await.unwrap();
     let text = "id -un; echo more >>dir/file.txt; touch new; (setsid sleep 1000 &); sleep 1000 &";
@@ -96,7 +96,7 @@ async fn a_read_only_container_has_a_workspace_and_a_directory_for_temporary_fil
     let mut sandbox = bench.start().await;
     let workspace = Workspace {
         root: bench.root.clone(),
-        files: vec![Utf8PathBuf::from("file.txt")],
+        files: [Utf8PathBuf::from("file.txt")].into(),
     };
     sandbox.upload(&workspace).await.unwrap();
     let text = "cat file.txt; touch new \"$TMPDIR/new\"; touch /etc/new 2>/dev/null || echo refused";
