@@ -11,12 +11,13 @@ use tokio::sync::mpsc;
 
 use super::checkout::check_out;
 use super::error::VercelError;
-use super::script::{self, Script, inside};
+use super::script::{self, Script};
 use super::session::{Printed, Session, Start};
 use super::{Engine, Started};
 use crate::glob::{is_pattern, path_glob};
 use crate::model::{Boot, ErrorClass};
 use crate::sandbox::limit::Admission;
+use crate::sandbox::path::inside;
 use crate::sandbox::{Command, Exit, Sandbox, SandboxError, Workspace};
 
 /// What of an archive is unpacked at once: it may grow a thousandfold.
@@ -134,7 +135,7 @@ impl Sandbox for Machine {
     }
 
     async fn remove(&mut self, pattern: &str) -> Result<(), SandboxError> {
-        let relative = inside(pattern)?;
+        let relative = inside(Utf8Path::new(pattern))?;
         if relative.as_str().is_empty() {
             return Ok(());
         }
@@ -165,7 +166,7 @@ impl Sandbox for Machine {
             .filter_map(|path| std::str::from_utf8(path).ok());
         for path in paths {
             // A path that is not plain was not printed by our script.
-            if let Ok(path) = inside(path)
+            if let Ok(path) = inside(Utf8Path::new(path))
                 && glob.is_match(&path)
             {
                 self.to_remove.push(path.into_string());
@@ -223,7 +224,7 @@ impl Sandbox for Machine {
         from: &Utf8Path,
         into: &mut (dyn AsyncWrite + Send + Unpin),
     ) -> Result<Option<()>, SandboxError> {
-        let relative = inside(from.as_str())?;
+        let relative = inside(from)?;
         self.settle().await?;
         let failed =
             |why: String| SandboxError::new(format!("cannot bring `{from}` out of the sandbox: {why}"));

@@ -1,10 +1,9 @@
 //! The shell scripts that run in a sandbox around the user's commands: they start one once and leave nothing of it,
 //! delete, list and pack files. Plain POSIX sh with the tools of any image; everything that varies is an argument.
 
-use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 
 use crate::config::CommandLine;
-use crate::sandbox::SandboxError;
 
 /// Where the scripts keep their own files.
 pub(super) const DIRECTORY: &str = "/tmp/.evalwave";
@@ -173,21 +172,4 @@ fn counted(paths: &[String]) -> Vec<String> {
     // A path that begins with a dash is no option.
     args.extend(paths.iter().map(|path| format!("./{path}")));
     args
-}
-
-/// The path without `.`, if it stays below where it starts.
-pub(super) fn inside(path: &str) -> Result<Utf8PathBuf, SandboxError> {
-    let mut relative = Utf8PathBuf::new();
-    for part in Utf8Path::new(path).components() {
-        match part {
-            Utf8Component::Normal(part) => relative.push(part),
-            Utf8Component::CurDir => {}
-            Utf8Component::ParentDir | Utf8Component::RootDir | Utf8Component::Prefix(_) => {
-                return Err(SandboxError::new(format!(
-                    "cannot use `{path}`: it leads out of the workspace"
-                )));
-            }
-        }
-    }
-    Ok(relative)
 }
