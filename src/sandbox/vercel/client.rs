@@ -205,6 +205,8 @@ impl Client {
     pub(super) async fn ask<T: DeserializeOwned>(&self, ask: &Ask<'_>) -> Result<T, VercelError> {
         let mut tries = Tries::of(self, ask);
         loop {
+            // A turn that comes late is no answer that comes late.
+            self.requests.turn().await;
             let answered = async {
                 let response = self.send(ask).await?;
                 let body = document(ask, response).await?;
@@ -221,6 +223,7 @@ impl Client {
     pub(super) async fn open(&self, ask: &Ask<'_>) -> Result<Response, VercelError> {
         let mut tries = Tries::of(self, ask);
         loop {
+            self.requests.turn().await;
             match within(ask, self.send(ask)).await {
                 Err(error) => tries.after(error).await?,
                 answer => return answer,
@@ -250,9 +253,8 @@ impl Client {
         jitter.stretch(time, low, high)
     }
 
-    /// Sends a request once, in its turn.
+    /// Sends a request once.
     async fn send(&self, ask: &Ask<'_>) -> Result<Response, VercelError> {
-        self.requests.turn().await;
         let mut request = self.http.request(ask.method.clone(), self.url(ask)?);
         request = match &ask.payload {
             Payload::Nothing => request.header(CONTENT_TYPE, "application/json"),
@@ -395,4 +397,37 @@ fn said(body: &[u8]) -> (Option<String>, Option<String>) {
         .ok()
         .and_then(|refused| refused.error);
     said.map_or((None, None), |said| (line(said.code), line(said.message)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bytes::Bytes;
+
+    use super::{Ask, Client, Credentials, Payload, Problem};
+
+    #[tokio::test(start_paused = true)]
+    async fn the_wait_for_a_turn_is_no_part_of_the_time_that_an_answer_may_take() {
+        let credentials = Credentials {
+            token: "t".to_owned(),
+            team_id: "team".to_owned(),
+            project_id: "project".to_owned(),
+        };
+        let client = Client::new("http://127.0.0.1:9", &credentials, 100, 0).unwrap();
+        client.requests.pause(Duration::from_secs(84));
+        // It cannot be sent at all: what is told of it is that, once its turn has come.
+        let ask = Ask {
+            payload: Payload::Archive {
+                bytes: Bytes::new(),
+                below: "\n",
+            },
+            ..Ask::get("ask", vec!["v2"]).once()
+        };
+        let error = client.ask::<serde_json::Value>(&ask).await.unwrap_err();
+        assert!(matches!(error.problem, Problem::Unreachable(_)), "{error}");
+        client.requests.pause(Duration::from_secs(84));
+        let error = client.open(&ask).await.unwrap_err();
+        assert!(matches!(error.problem, Problem::Unreachable(_)), "{error}");
+    }
 }

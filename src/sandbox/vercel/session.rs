@@ -39,6 +39,9 @@ const UPLOAD: Duration = Duration::from_secs(600);
 /// Most bytes in a chunk of output.
 const CHUNK: usize = 16 * 1024;
 
+/// Most bytes that a script of ours prints. Its tools are the sandbox's, and what ran there before may have replaced them.
+const MAX_PRINTED: usize = 64 << 20;
+
 /// What a session is asked for, first part of each path.
 const SESSIONS: [&str; 3] = ["v2", "sandboxes", "sessions"];
 
@@ -420,11 +423,15 @@ async fn printed(client: &Client, ask: &Ask<'_>) -> Result<Printed, VercelError>
     let mut printed = Printed::default();
     loop {
         match lines.next(PATIENCE).await? {
-            Next::Line(Line::Output {
-                is_stdout: true,
-                data,
-            }) => printed.stdout += &data,
-            Next::Line(Line::Output { data, .. }) => printed.stderr += &data,
+            Next::Line(Line::Output { is_stdout, data }) => {
+                if printed.stdout.len() + printed.stderr.len() + data.len() > MAX_PRINTED {
+                    return Err(ask.failed(Problem::TooLarge(MAX_PRINTED >> 20)));
+                }
+                match is_stdout {
+                    true => printed.stdout += &data,
+                    false => printed.stderr += &data,
+                }
+            }
             Next::Line(Line::Command(command)) => {
                 if let Some(code) = command.exit_code {
                     printed.code = code;
@@ -506,4 +513,50 @@ fn body(session: &Session, script: &Script, env: &[(String, String)], waits: boo
         body["logs"] = Value::Bool(true);
     }
     body
+}
+
+#[cfg(test)]
+mod tests {
+    use camino::Utf8Path;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::{Document, MAX_PRINTED, Problem, Script, Session, Status};
+    use crate::sandbox::vercel::client::{Client, Credentials};
+
+    #[tokio::test]
+    async fn a_script_that_prints_without_end_is_given_up() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base_url = format!("http://{}", listener.local_addr().unwrap());
+        let line = format!("{{\"stream\":\"stdout\",\"data\":\"{}\"}}\n", "x".repeat(1 << 14));
+        let endless = tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.read(&mut [0; 4096]).await;
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\n\r\n";
+                stream.write_all(head.as_bytes()).await.unwrap();
+                // Whoever still listens hears the end of it.
+                for _ in 0..=MAX_PRINTED >> 14 {
+                    if stream.write_all(line.as_bytes()).await.is_err() {
+                        break;
+                    }
+                }
+            }
+        });
+        let credentials = Credentials {
+            token: "t".to_owned(),
+            team_id: "team".to_owned(),
+            project_id: "project".to_owned(),
+        };
+        let client = Client::new(&base_url, &credentials, 1_000, 0).unwrap();
+        let document = Document {
+            id: "s".to_owned(),
+            status: Status::Running,
+            cwd: None,
+        };
+        let session = Session::of(&document, Utf8Path::new(""));
+        let script = Script::plain("base64 list", []);
+        let printed = session.script(&client, "list", &script, &[], false).await;
+        let error = printed.unwrap_err();
+        assert!(matches!(error.problem, Problem::TooLarge(64)), "{error}");
+        endless.abort();
+    }
 }
