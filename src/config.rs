@@ -49,7 +49,7 @@ pub struct Source<'a> {
 ///
 /// # Errors
 /// What is wrong in the file or in what was given outside it, first what is written wrongly, then what contradicts
-/// itself, then what is not built in yet; or that there is no file, which `attempt.command` has to come from.
+/// itself; or that there is no file, which `attempt.command` has to come from.
 pub fn load(file: Option<&Source<'_>>, given: &Given) -> Result<Config, ConfigError> {
     let (parsed, origin) = parse(file.ok_or(ConfigError::NoFile)?)?;
     resolve::run(parsed, origin, given)

@@ -6,6 +6,7 @@ mod engine;
 pub(super) mod sandbox;
 pub(super) mod shape;
 pub(super) mod suite;
+mod vercel;
 
 use std::collections::BTreeMap;
 

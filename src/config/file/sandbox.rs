@@ -103,12 +103,11 @@ impl Sandbox {
                 }
                 Ok(())
             }
-            Self::Vercel(vercel) => either(
-                "runtime",
-                "image",
-                vercel.runtime.is_some(),
-                vercel.image.is_some(),
-            ),
+            Self::Vercel(vercel) => {
+                let (runtime, image) = (vercel.runtime.is_some(), vercel.image.is_some());
+                either("runtime", "image", runtime, image)?;
+                super::vercel::check(vercel)
+            }
             Self::Command(command) => super::engine::check(command),
             Self::Local(_) => Ok(()),
         }
@@ -283,7 +282,7 @@ pub(in crate::config) struct Vercel {
     /// In sandboxes of Vercel.
     #[expect(dead_code, reason = "it has been looked at to come here")]
     kind: VercelKind,
-    /// vCPUs of a sandbox. Default: 2.
+    /// vCPUs of a sandbox: 1, or an even number. Default: 2.
     pub(in crate::config) vcpus: Option<Whole<1, 64>>,
     /// The runtime. Default: `node24`.
     pub(in crate::config) runtime: Option<Text>,
@@ -294,11 +293,12 @@ pub(in crate::config) struct Vercel {
     pub(in crate::config) source: Option<VercelSource>,
     /// Whether submodules are fetched. Default: `false`.
     pub(in crate::config) submodules: Option<bool>,
-    /// The sandbox's own time limit. Default: what an attempt may take.
+    /// The sandbox's own time limit, at most 24 h. Default: what an attempt may take.
     pub(in crate::config) timeout: Option<Span>,
     /// The snapshot that sandboxes start from. Default: the one that `warm` finds, if any.
     pub(in crate::config) snapshot_id: Option<Text>,
-    /// Which hosts a sandbox reaches, and which headers are added for it. Default: the service's own.
+    /// Which hosts a sandbox reaches, and which headers are added for it: `allow-all`, `deny-all`, or rules as the service
+    /// takes them. Default: the service's own.
     pub(in crate::config) network_policy: Option<NetworkPolicy>,
     /// The region. Default: the service's own.
     pub(in crate::config) region: Option<Text>,
