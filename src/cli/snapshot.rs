@@ -78,7 +78,13 @@ pub(super) fn act(
     let setup = runner::setup(&job);
     driver.set_out();
     let done = match action {
-        SnapshotAction::Build => driver.wait(build(&backend, &setup, &job)),
+        SnapshotAction::Build => driver.wait(build(&backend, &setup, &job)).or_else(|| {
+            let given_up = driver.finish(backend.give_up_build(&setup));
+            given_up
+                .context("the sandbox of the build is still there; `evalwave snapshot delete` deletes it")
+                .err()
+                .map(|error| Err(error.into()))
+        }),
         SnapshotAction::Check => driver.wait(check(&backend, &setup)),
         SnapshotAction::Delete => driver.wait(delete(&backend, &setup)),
     };

@@ -5,6 +5,8 @@ mod repository;
 mod runs;
 mod snapshots;
 
+use std::process::{Child, Stdio};
+
 use camino::Utf8PathBuf;
 use serde_json::Value;
 
@@ -61,6 +63,26 @@ impl Bench {
 
     fn ev(&self, arguments: &str) -> assert_cmd::assert::Assert {
         self.command(arguments).assert()
+    }
+
+    /// The same, under way.
+    fn start(&self, arguments: &str) -> Child {
+        let program = self.command(arguments);
+        let mut command = std::process::Command::new(program.get_program());
+        command
+            .args(program.get_args())
+            .current_dir(self.suite.path())
+            .env_clear();
+        for (name, value) in program.get_envs() {
+            if let Some(value) = value {
+                command.env(name, value);
+            }
+        }
+        command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
     }
 
     fn summary(&self) -> Value {

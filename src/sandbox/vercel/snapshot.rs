@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::api::{Created, Snapshot, SnapshotStatus, Snapshots, Status};
 use super::checkout::check_out;
 use super::client::Ask;
-use super::create::{body, create, version};
+use super::create::{body, create, tag, version};
 use super::error::{Problem, VercelError};
 use super::script::Script;
 use super::session::{Session, Start};
@@ -194,6 +194,25 @@ impl VercelBackend {
         }
     }
 
+    /// Deletes the sandbox of a build that was given up, which the next one would wait for. One of another process is let
+    /// be.
+    ///
+    /// # Errors
+    /// The service does not delete it, or does not say whose it is; the key cannot be made out.
+    pub async fn give_up_build(&self, setup: &Setup) -> Result<(), SandboxError> {
+        let engine = &self.0;
+        let name = Key::of(&engine.config, setup)?.builder();
+        let given_up = async {
+            match engine.find_builder(&name).await? {
+                Some(found) if is_of_build(&found, &setup.spec.run_id) => {
+                    engine.account.reaper.delete(&name, None).await.map(drop)
+                }
+                _ => Ok(()),
+            }
+        };
+        given_up.await.map_err(VercelError::in_creation)
+    }
+
     /// Deletes the snapshots of this key, or the one that is named. Returns how many there were.
     ///
     /// # Errors
@@ -330,11 +349,8 @@ impl Engine {
         output: &mpsc::Sender<Vec<u8>>,
     ) -> Result<Option<Snapshot>, SandboxError> {
         let name = key.builder();
-        match self
-            .builder_status(&name)
-            .await
-            .map_err(VercelError::in_creation)?
-        {
+        let found = self.find_builder(&name).await.map_err(VercelError::in_creation)?;
+        match found.map(|found| found.session.status) {
             None => {}
             Some(Status::Pending | Status::Running | Status::Stopping | Status::Snapshotting) => {
                 return Ok(None);
@@ -368,11 +384,11 @@ impl Engine {
         made.map(Some)
     }
 
-    async fn builder_status(&self, name: &str) -> Result<Option<Status>, VercelError> {
+    async fn find_builder(&self, name: &str) -> Result<Option<Created>, VercelError> {
         let ask = Ask::get("look after the builder", vec!["v2", "sandboxes", name])
             .query(vec![("projectId", &self.account.client.project_id)]);
         match self.account.client.ask::<Created>(&ask).await {
-            Ok(found) => Ok(Some(found.session.status)),
+            Ok(found) => Ok(Some(found)),
             Err(error) if error.is_gone() => Ok(None),
             Err(error) => Err(error),
         }
@@ -412,12 +428,7 @@ impl Engine {
             }
             created => created?,
         };
-        let ours = &body["tags"][BUILD_TAG];
-        let tags = created
-            .sandbox
-            .and_then(|sandbox| sandbox.tags)
-            .unwrap_or_default();
-        if tags.get(BUILD_TAG).map(String::as_str) != ours.as_str() {
+        if !is_of_build(&created, &setup.spec.run_id) {
             return Ok(None);
         }
         let session = self.session(&created.session);
@@ -513,6 +524,12 @@ impl Engine {
             problem: Problem::Unexpected(format!("it is not known what became of it: {}", error.problem)),
         })
     }
+}
+
+/// Whether a sandbox makes the snapshot of this build, and not of another with the same key.
+fn is_of_build(found: &Created, run_id: &str) -> bool {
+    let tags = found.sandbox.as_ref().and_then(|sandbox| sandbox.tags.as_ref());
+    tags.and_then(|tags| tags.get(BUILD_TAG)) == Some(&tag(run_id))
 }
 
 fn state(snapshot: &Snapshot, key: Option<&Key>) -> SnapshotState {

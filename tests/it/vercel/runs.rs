@@ -1,7 +1,5 @@
 //! What a run asks for, what it leaves, and what it says.
 
-use std::process::Stdio;
-
 use evalwave::sandbox::{Backend as _, SandboxSpec};
 
 use super::{Bench, texts};
@@ -148,22 +146,7 @@ fn credentials_that_are_refused_end_the_run_at_once_and_say_so() {
 #[test]
 fn a_run_that_is_killed_in_mid_wave_leaves_nothing_once_it_is_cleaned_up() {
     let bench = Bench::light(Vec::new(), &timed(20, "600", "limits: FAST"));
-    let program = bench.command("run -o out");
-    let mut command = std::process::Command::new(program.get_program());
-    command
-        .args(program.get_args())
-        .current_dir(bench.suite.path())
-        .env_clear();
-    for (name, value) in program.get_envs() {
-        if let Some(value) = value {
-            command.env(name, value);
-        }
-    }
-    let mut run = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut run = bench.start("run -o out");
     while bench.vercel.state().counts.with(Route::Run, 200) < 30 {
         std::thread::yield_now();
     }

@@ -187,6 +187,24 @@ fn a_setup_that_fails_makes_no_snapshot_and_is_not_in_the_way_of_the_next_build(
 }
 
 #[test]
+fn a_build_that_is_interrupted_leaves_no_sandbox_that_the_next_one_would_wait_for() {
+    let Some(bench) = bench(Vec::new()) else { return };
+    let text = bench.suite.read("evalwave.yml");
+    let slow = text.replace("echo installed", "sleep 600");
+    bench.suite.write("evalwave.yml", &slow);
+    let mut build = bench.start("snapshot build");
+    while bench.vercel.state().counts.with(Route::Run, 200) < 1 {
+        assert!(build.try_wait().unwrap().is_none(), "the build ended early");
+        std::thread::yield_now();
+    }
+    let pid = rustix::process::Pid::from_child(&build);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(build.wait().unwrap().code(), Some(130));
+    assert_eq!(bench.sandboxes(), 0);
+    assert_eq!(bench.vercel.state().counts.live, 0);
+}
+
+#[test]
 fn a_step_of_a_workflow_builds_the_snapshot() {
     let Some(bench) = bench(Vec::new()) else { return };
     let Bench { suite, vercel } = bench;
