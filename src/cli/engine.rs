@@ -33,11 +33,14 @@ pub(super) fn missing(config: &SandboxConfig, context: &Context) -> Vec<String> 
     }
 }
 
-/// Says which are not there, before anything is planned.
+/// Says which are not there, and what else keeps the engine from being spoken to, before anything is planned.
 pub(super) fn check(config: &SandboxConfig, context: &Context) -> Result<(), Failure> {
     let missing = missing(config, context);
     if missing.is_empty() {
-        return Ok(());
+        return match config {
+            SandboxConfig::Vercel(config) => vercel::check(config, context),
+            SandboxConfig::Local(_) | SandboxConfig::Docker(_) | SandboxConfig::Command(_) => Ok(()),
+        };
     }
     let missing: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
     Err(anyhow!(

@@ -41,6 +41,11 @@ pub(super) fn missing(config: &VercelConfig, context: &Context) -> Vec<String> {
         .collect()
 }
 
+/// Finds an address that no token may be sent to, and credentials that cannot be sent.
+pub(super) fn check(config: &VercelConfig, context: &Context) -> Result<(), Failure> {
+    account(config, context).map(drop)
+}
+
 /// What must not be seen in anything that is kept.
 pub(super) fn hidden(config: &VercelConfig, context: &Context) -> Vec<String> {
     let placeholders = placeholders(config);

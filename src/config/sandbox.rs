@@ -175,6 +175,11 @@ pub struct VercelConfig {
     pub warm: Option<Vec<String>>,
 }
 
+impl VercelConfig {
+    /// The longest time limit that a sandbox has in any plan.
+    pub const LONGEST: Duration = Duration::from_secs(24 * 3600);
+}
+
 /// `sandbox.runtime` or `sandbox.image` of kind `vercel`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VercelBase {

@@ -1,14 +1,10 @@
 //! What the keys for sandboxes of Vercel may and must say: what the service would refuse, or nobody would notice.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
 use super::sandbox::{NetworkPolicy, Vercel, VercelSource};
+use crate::config::VercelConfig;
 use crate::config::problem::{KeyPath, Problem, Segment, not_among, quoted};
-
-/// The longest time limit of any plan.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// Policies with a name.
 const POLICIES: [&str; 2] = ["allow-all", "deny-all"];
@@ -26,7 +22,7 @@ pub(super) fn check(vercel: &Vercel) -> Result<(), Problem> {
         );
     }
     if let Some(timeout) = &vercel.timeout
-        && timeout.0 > LONGEST
+        && timeout.0 > VercelConfig::LONGEST
     {
         let found = timeout.0.as_secs();
         return wrong("timeout", format!("expected at most 24 h, found {found} s"));

@@ -141,7 +141,7 @@ impl<'a> Ask<'a> {
 }
 
 impl Client {
-    /// A client of the API at `base_url`. It has to be made inside a tokio runtime.
+    /// A client of the API at `base_url`.
     ///
     /// # Errors
     /// The address is none, or a token must not be sent to it; a credential cannot be sent; the system's certificates

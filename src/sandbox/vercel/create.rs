@@ -19,9 +19,6 @@ const TRIES: u32 = 12;
 /// How long one answer may take: a repository may have to be cloned for it.
 const CREATION: Duration = Duration::from_secs(180);
 
-/// The longest time limit of any plan.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
-
 /// More labels than these are refused.
 const MOST_TAGS: usize = 5;
 
@@ -92,7 +89,7 @@ pub(super) fn body(
             );
         }
     }
-    let timeout = config.timeout.unwrap_or(spec.limit).min(LONGEST);
+    let timeout = config.timeout.unwrap_or(spec.limit).min(VercelConfig::LONGEST);
     let timeout = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
     body.insert("timeout".to_owned(), json!(timeout));
     body.insert("resources".to_owned(), json!({ "vcpus": config.vcpus }));

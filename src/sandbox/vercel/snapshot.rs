@@ -109,13 +109,23 @@ impl Key {
                 add(name, value.as_bytes());
             }
         }
-        let globs = config.warm.as_deref().unwrap_or_default();
-        let globs = PathGlobs::new(globs);
-        let globs = globs.map_err(|error| {
-            SandboxError::io("cannot use `sandbox.warm.files`", std::io::Error::other(error))
-        })?;
-        for file in setup.workspace.files.iter() {
-            if globs.match_within(file.as_std_path()) || TOOL_VERSIONS.contains(&file.as_str()) {
+        let files = &setup.workspace.files;
+        let mut globs = Vec::new();
+        for text in config.warm.as_deref().unwrap_or_default() {
+            let glob = PathGlobs::new(std::slice::from_ref(text)).map_err(|error| {
+                SandboxError::io("cannot use `sandbox.warm.files`", std::io::Error::other(error))
+            })?;
+            // A key without it would be the same whatever becomes of the file.
+            if !files.iter().any(|file| glob.match_within(file.as_std_path())) {
+                return Err(SandboxError::new(format!(
+                    "`sandbox.warm.files` names `{text}`, and no file of `attempt.upload` is that"
+                )));
+            }
+            globs.push(glob);
+        }
+        for file in files.iter() {
+            let is_named = globs.iter().any(|glob| glob.match_within(file.as_std_path()));
+            if is_named || TOOL_VERSIONS.contains(&file.as_str()) {
                 let content = fs_err::read(setup.workspace.root.join(file));
                 let content = content
                     .map_err(|error| SandboxError::io("cannot read a file of `sandbox.warm.files`", error))?;

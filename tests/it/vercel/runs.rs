@@ -73,6 +73,31 @@ fn without_credentials_nothing_is_planned_and_they_are_named() {
 }
 
 #[test]
+fn an_address_that_no_token_is_sent_to_is_said_before_anything_is_planned() {
+    let bench = Bench::light(Vec::new(), &timed(1, "0", "limits: FAST"));
+    let text = bench.suite.read("evalwave.yml");
+    let here = bench.vercel.base_url();
+    for address in [
+        "http://vercel.example/api",
+        "htps://vercel.com/api",
+        "vercel.com/api",
+    ] {
+        bench.suite.write("evalwave.yml", &text.replace(&here, address));
+        for command in ["plan", "run -o out", "snapshot check"] {
+            let done = bench.ev(command).code(2);
+            assert_eq!(
+                stderr(&done),
+                format!(
+                    "error: cannot connect to Vercel Sandbox: `{address}` is no address of the API (`sandbox.base-url`)\n\
+                     expected one like `https://vercel.com/api`; without `https` only an address of this machine\n"
+                )
+            );
+        }
+    }
+    assert!(!bench.suite.path().join("out").exists());
+}
+
+#[test]
 fn the_example_that_checks_an_account_passes_cold_and_warm() {
     let Some(bench) = Bench::real(Vec::new(), "SANDBOX\n  limits: FAST\n") else {
         return;

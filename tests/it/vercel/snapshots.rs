@@ -158,6 +158,23 @@ fn a_build_needs_no_key_of_the_network_policy() {
 }
 
 #[test]
+fn a_lockfile_that_is_not_there_keys_no_snapshot() {
+    let config = SUITE.replace("[deps.lock]", "[deps.lock, '*.lok']");
+    let Some(bench) = Bench::real(Vec::new(), &config) else {
+        return;
+    };
+    bench.suite.write("deps.lock", "v1\n");
+    bench.suite.write("code.txt", "first\n");
+    let why = "`sandbox.warm.files` names `*.lok`, and no file of `attempt.upload` is that";
+    let build = bench.ev("snapshot build").code(3);
+    assert!(stderr(&build).contains(why), "{}", stderr(&build));
+    assert_eq!(bench.sandboxes(), 0);
+    let cold = bench.ev("run -o out").success();
+    let expected = format!("every sandbox is set up from nothing: {why}");
+    assert!(stdout(&cold).contains(&expected), "{}", stdout(&cold));
+}
+
+#[test]
 fn two_builds_of_one_key_make_one_snapshot() {
     let Some(bench) = bench(Vec::new()) else { return };
     let ids: Vec<String> = std::thread::scope(|scope| {
