@@ -1,8 +1,11 @@
 //! An attempt's `output.log`: secrets out, a bounded size with head and tail kept, and its last lines at hand.
 
+use std::io::{self, Write as _};
+
 use camino::{Utf8Path, Utf8PathBuf};
+use fs_err::OpenOptions;
 use fs_err::tokio as fs;
-use tokio::io::AsyncWriteExt as _;
+use tokio::task::JoinHandle;
 
 use crate::redact::{RedactedStream, Redactor};
 
@@ -13,19 +16,20 @@ const TAIL: u64 = 2 << 20;
 /// Bytes at hand for messages.
 const LAST: usize = 4096;
 
-/// Writes the output of one try.
+/// Writes the output of one try. Between two writes no file is open: of attempts there may be more than of those.
 pub(super) struct OutputLog<'r> {
     path: Utf8PathBuf,
     stream: RedactedStream<'r>,
-    head: fs::File,
     head_bytes: u64,
     /// The end goes to two files in turn; the older one is emptied when the newer is full.
     tail: Option<Tail>,
     last: Vec<u8>,
+    /// A write that nobody may have waited for.
+    writing: Option<JoinHandle<io::Result<()>>>,
 }
 
+#[derive(Default)]
 struct Tail {
-    newer: fs::File,
     newer_bytes: u64,
     older_bytes: u64,
     left_out: u64,
@@ -33,90 +37,96 @@ struct Tail {
 
 impl<'r> OutputLog<'r> {
     /// Starts the log; it has its final name once it is finished.
-    pub(super) async fn create(path: &Utf8Path, redactor: &'r Redactor) -> std::io::Result<Self> {
-        Ok(Self {
+    pub(super) async fn create(path: &Utf8Path, redactor: &'r Redactor) -> io::Result<Self> {
+        let log = Self {
             path: path.to_owned(),
             stream: redactor.stream(),
-            head: fs::File::create(path.with_extension("log.partial")).await?,
             head_bytes: 0,
             tail: None,
             last: Vec::new(),
-        })
+            writing: None,
+        };
+        fs::write(log.part("partial"), b"").await?;
+        Ok(log)
     }
 
     /// Adds output.
-    pub(super) async fn push(&mut self, chunk: &[u8]) -> std::io::Result<()> {
+    pub(super) async fn push(&mut self, chunk: &[u8]) -> io::Result<()> {
         let clean = self.stream.push(chunk);
         self.write(&clean).await
     }
 
     /// Ends the log; gives a note where output was left out.
-    pub(super) async fn finish(mut self, redactor: &'r Redactor) -> std::io::Result<Finished> {
+    pub(super) async fn finish(mut self, redactor: &'r Redactor) -> io::Result<Finished> {
+        self.written().await?;
         let held = std::mem::replace(&mut self.stream, redactor.stream()).finish();
         self.write(&held).await?;
         let mut left_out = 0;
-        if let Some(mut tail) = self.tail.take() {
-            tail.newer.flush().await?;
+        if let Some(tail) = self.tail.take() {
             left_out = tail.left_out;
             if left_out > 0 {
                 let mark = format!("\n[evalwave: {left_out} bytes left out]\n");
-                self.head.write_all(mark.as_bytes()).await?;
+                self.append("partial", mark.as_bytes()).await?;
             }
             for (part, bytes) in [("older", tail.older_bytes), ("newer", tail.newer_bytes)] {
-                let path = self.part(part);
                 if bytes > 0 {
-                    let mut from = fs::File::open(&path).await?;
-                    tokio::io::copy(&mut from, &mut self.head).await?;
-                }
-                if path.exists() {
-                    fs::remove_file(&path).await?;
+                    let end = fs::read(self.part(part)).await?;
+                    self.append("partial", &end).await?;
+                    fs::remove_file(self.part(part)).await?;
                 }
             }
         }
-        self.head.flush().await?;
-        fs::rename(self.path.with_extension("log.partial"), &self.path).await?;
+        fs::rename(self.part("partial"), &self.path).await?;
         Ok(Finished {
             last: String::from_utf8_lossy(&self.last).into_owned(),
             note: (left_out > 0).then(|| format!("{left_out} bytes of output were left out")),
         })
     }
 
-    async fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+    async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.remember(bytes);
         let room = usize::try_from(HEAD - self.head_bytes).unwrap_or(usize::MAX);
         let (head, rest) = bytes.split_at(bytes.len().min(room));
         if !head.is_empty() {
-            self.head.write_all(head).await?;
+            self.append("partial", head).await?;
             self.head_bytes += head.len() as u64;
         }
-        if rest.is_empty() {
-            Ok(())
-        } else {
-            self.write_tail(rest).await
-        }
-    }
-
-    async fn write_tail(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        let (newer, older) = (self.part("newer"), self.part("older"));
-        let tail = match &mut self.tail {
-            Some(tail) => tail,
-            None => self.tail.insert(Tail {
-                newer: fs::File::create(&newer).await?,
-                newer_bytes: 0,
-                older_bytes: 0,
-                left_out: 0,
-            }),
-        };
-        tail.newer.write_all(bytes).await?;
-        tail.newer_bytes += bytes.len() as u64;
-        if tail.newer_bytes >= TAIL {
-            tail.newer.flush().await?;
-            fs::rename(&newer, &older).await?;
-            tail.newer = fs::File::create(&newer).await?;
-            tail.left_out += tail.older_bytes;
-            tail.older_bytes = std::mem::take(&mut tail.newer_bytes);
+        if !rest.is_empty() {
+            self.append("newer", rest).await?;
+            self.lengthen_tail(rest.len() as u64).await?;
         }
         Ok(())
+    }
+
+    async fn lengthen_tail(&mut self, bytes: u64) -> io::Result<()> {
+        let tail = self.tail.get_or_insert_default();
+        tail.newer_bytes += bytes;
+        if tail.newer_bytes >= TAIL {
+            tail.left_out += tail.older_bytes;
+            tail.older_bytes = std::mem::take(&mut tail.newer_bytes);
+            fs::rename(self.part("newer"), self.part("older")).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds bytes to a part of the log.
+    async fn append(&mut self, part: &str, bytes: &[u8]) -> io::Result<()> {
+        let (path, bytes) = (self.part(part), bytes.to_vec());
+        self.writing = Some(tokio::task::spawn_blocking(move || {
+            let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+            file.write_all(&bytes)
+        }));
+        self.written().await
+    }
+
+    /// Waits for the write that is under way, which goes on though nobody waits for it.
+    async fn written(&mut self) -> io::Result<()> {
+        let Some(writing) = &mut self.writing else {
+            return Ok(());
+        };
+        let written = writing.await.map_err(io::Error::other).flatten();
+        self.writing = None;
+        written
     }
 
     fn remember(&mut self, bytes: &[u8]) {

@@ -45,11 +45,12 @@ use session::Session;
 pub use snapshot::{Key, SnapshotState};
 use warm::WarmStart;
 
-/// Open files for everything but attempts.
-const FILES_KEPT: u64 = 64;
+/// Open files for everything but attempts: the run's own, as many as are written at once, and the connections that are
+/// not an attempt's own.
+const FILES_KEPT: u64 = 64 + 512 + client::MOST_SHORT as u64 + client::MOST_IDLE as u64;
 
-/// Open files of an attempt: its connection, its output.
-const FILES_PER_ATTEMPT: u64 = 2;
+/// Open files of an attempt: the connection that its output comes over.
+const FILES_PER_ATTEMPT: u64 = 1;
 
 /// Sandboxes that may be starting at once.
 const STARTING: usize = 64;

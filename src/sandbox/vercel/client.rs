@@ -14,6 +14,7 @@ use reqwest::{Method, Response, StatusCode, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use super::error::{Again, Problem, Refusal, VercelError};
 use crate::http::retry_after;
@@ -29,6 +30,12 @@ pub(super) const ANSWER: Duration = Duration::from_secs(30);
 
 /// How often a request is sent that may be sent again.
 const TRIES: u32 = 6;
+
+/// Requests that are answered at once, at once: each has a connection, which is an open file.
+pub(super) const MOST_SHORT: usize = 512;
+
+/// Connections that are kept for the next request.
+pub(super) const MOST_IDLE: usize = 512;
 
 /// Whoever says to wait longer is not waited for longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -64,6 +71,7 @@ pub(super) struct Client {
     team_id: String,
     pub(super) project_id: String,
     requests: Control,
+    short: Semaphore,
     jitter: Mutex<Jitter>,
 }
 
@@ -183,6 +191,7 @@ impl Client {
             // Over one connection of HTTP/2, a request would wait for the long answers of all others.
             .http1_only()
             .connect_timeout(CONNECT_TIMEOUT)
+            .pool_max_idle_per_host(MOST_IDLE)
             // An answer may take as long as its command; whether anybody is there still is asked on a lower level.
             .tcp_keepalive(Duration::from_secs(30))
             .https_only(base.scheme() == "https")
@@ -197,6 +206,7 @@ impl Client {
             team_id: credentials.team_id.clone(),
             project_id: credentials.project_id.clone(),
             requests: Control::new(Bucket::new(requests_per_minute, Duration::from_secs(60))),
+            short: Semaphore::new(MOST_SHORT),
             jitter: Mutex::new(Jitter::new(seed)),
         })
     }
@@ -207,6 +217,8 @@ impl Client {
         loop {
             // A turn that comes late is no answer that comes late.
             self.requests.turn().await;
+            // Nobody ever closes the semaphore.
+            let _one_of_few = self.short.acquire().await;
             let answered = async {
                 let response = self.send(ask).await?;
                 let body = document(ask, response).await?;
