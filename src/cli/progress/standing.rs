@@ -25,6 +25,8 @@ pub(in crate::cli) struct Standing {
     positions: HashMap<PairId, usize>,
     /// What has ended of each pair, in plan order.
     pub(super) pairs: Vec<Tally>,
+    /// Of all of them together.
+    whole: Tally,
     /// Starts that have not ended.
     running: BTreeMap<Start, Running>,
     /// Starts that failed and wait to be tried again.
@@ -69,6 +71,18 @@ impl Tally {
             .saturating_sub(self.ended() + self.running + self.retrying)
     }
 
+    fn count(&mut self, record: &AttemptRecord) {
+        match record.outcome {
+            Outcome::Passed => self.passed += 1,
+            Outcome::Failed | Outcome::TimedOut => self.failed += 1,
+            Outcome::Errored => self.errored += 1,
+            Outcome::Cancelled => self.cancelled += 1,
+        }
+        if record.outcome.is_graded() {
+            self.seconds += record.seconds;
+        }
+    }
+
     fn add(&mut self, other: &Self) {
         self.planned += other.planned;
         self.passed += other.passed;
@@ -97,6 +111,10 @@ impl Standing {
             moved: Duration::ZERO,
             positions: ids.map(|(at, pair)| (pair.id.clone(), at)).collect(),
             pairs: vec![tally; plan.pairs.len()],
+            whole: Tally {
+                planned: plan.attempts(),
+                ..Tally::default()
+            },
             running: BTreeMap::new(),
             retrying: BTreeSet::new(),
             plan: plan.clone(),
@@ -167,15 +185,8 @@ impl Standing {
     }
 
     fn end(&mut self, pair: usize, record: &AttemptRecord) {
-        let tally = &mut self.pairs[pair];
-        match record.outcome {
-            Outcome::Passed => tally.passed += 1,
-            Outcome::Failed | Outcome::TimedOut => tally.failed += 1,
-            Outcome::Errored => tally.errored += 1,
-            Outcome::Cancelled => tally.cancelled += 1,
-        }
-        if record.outcome.is_graded() {
-            tally.seconds += record.seconds;
+        for tally in [&mut self.pairs[pair], &mut self.whole] {
+            tally.count(record);
         }
     }
 
@@ -224,9 +235,12 @@ impl Standing {
 
     /// How the whole run stands.
     pub(super) fn total(&self) -> Tally {
-        let mut total = Tally::default();
-        self.tallies().iter().for_each(|tally| total.add(tally));
-        total
+        let each = self.attempts_per_start();
+        Tally {
+            running: self.running.len() * each,
+            retrying: self.retrying.len() * each,
+            ..self.whole
+        }
     }
 
     /// How each experiment stands, in the order in which the plan names them first.
