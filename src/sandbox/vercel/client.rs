@@ -217,14 +217,17 @@ impl Client {
         loop {
             // A turn that comes late is no answer that comes late.
             self.requests.turn().await;
-            // Nobody ever closes the semaphore.
-            let _one_of_few = self.short.acquire().await;
             let answered = async {
                 let response = self.send(ask).await?;
                 let body = document(ask, response).await?;
                 serde_json::from_slice(&body).map_err(|error| ask.failed(Problem::Shape(error)))
             };
-            match within(ask, answered).await {
+            let answer = {
+                // Nobody ever closes the semaphore; and whoever waits for the next try is not in the way meanwhile.
+                let _one_of_few = self.short.acquire().await;
+                within(ask, answered).await
+            };
+            match answer {
                 Err(error) => tries.after(error).await?,
                 answer => return answer,
             }
