@@ -218,6 +218,20 @@ pub struct Reaped {
     pub failed: Vec<SandboxError>,
 }
 
+/// Of deletions, each of which says whether there was something to delete.
+impl FromIterator<Result<bool, SandboxError>> for Reaped {
+    fn from_iter<T: IntoIterator<Item = Result<bool, SandboxError>>>(deletions: T) -> Self {
+        let mut reaped = Self::default();
+        for deletion in deletions {
+            match deletion {
+                Ok(was_there) => reaped.deleted += usize::from(was_there),
+                Err(error) => reaped.failed.push(error),
+            }
+        }
+        reaped
+    }
+}
+
 /// Deletes what a run left behind. It needs nothing that was known to the run alone.
 #[async_trait]
 pub trait Reaper: Send + Sync {

@@ -56,13 +56,13 @@ pub fn commit(root: &Utf8Path) -> Option<String> {
     commit_of(root, "HEAD")
 }
 
-/// The commit that a reference names, in full.
-/// The commit that a revision means; a whole one need not be here.
+/// The commit that a revision means, in full; a whole one need not be here.
 pub fn commit_named(root: &Utf8Path, revision: &str) -> Option<String> {
     let is_whole = revision.len() == 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
     commit_of(root, revision).or_else(|| is_whole.then(|| revision.to_ascii_lowercase()))
 }
 
+/// The commit that a reference names, in full.
 pub(super) fn commit_of(root: &Utf8Path, reference: &str) -> Option<String> {
     answer(
         root,

@@ -9,6 +9,7 @@ mod runs;
 
 use std::sync::Arc;
 
+use assert_cmd::Command;
 use camino::Utf8PathBuf;
 use evalwave::config::DockerConfig;
 use evalwave::sandbox::docker::{DockerBackend, DockerEngine};
@@ -18,6 +19,7 @@ use tokio::sync::mpsc;
 
 use crate::support::docker::{docker_config, docker_host, unique};
 use crate::support::sandbox::{Remembered, shell, spec};
+use crate::support::{Suite, evalwave};
 
 /// An engine with a configuration of a test's own.
 struct Bench {
@@ -74,6 +76,25 @@ impl Bench {
         fs_err::create_dir_all(path.parent().unwrap()).unwrap();
         fs_err::write(path, text).unwrap();
     }
+}
+
+/// `evalwave run -o out` with an engine.
+fn run_at(host: &str, suite: &Suite) -> Command {
+    let mut command = evalwave(suite.path());
+    command.env("DOCKER_HOST", host).args(["run", "-o", "out"]);
+    command
+}
+
+/// The run's only attempt is an error of the engine, and no failure. Gives its message.
+fn errored(suite: &Suite) -> String {
+    let summary = suite.read_json("out/summary.json");
+    assert_eq!(
+        (&summary["totals"]["failed"], &summary["totals"]["errored"]),
+        (&0.into(), &1.into())
+    );
+    let error = &summary["pairs"][0]["attempts"][0]["error"];
+    assert_eq!(error["phase"], "provision", "{error}");
+    error["message"].as_str().unwrap().to_owned()
 }
 
 /// Prepares, and gives what was said.

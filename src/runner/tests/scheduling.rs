@@ -13,7 +13,7 @@ use super::engine::{Engine, FAIL, PASS, Script};
 use super::{Done, Memory, config, finish, finish_planned, job, pair};
 use crate::aggregate;
 use crate::config::{Config, PriceConfig};
-use crate::model::forecast::BoundKind;
+use crate::model::forecast::{BoundKind, Scheduling};
 use crate::model::summary::Conclusion;
 use crate::model::{
     AttemptDetails, AttemptId, AttemptRecord, CancelReason, Event, Outcome, Pair, PairResult, ResultSet,
@@ -42,6 +42,12 @@ fn experience(seconds: &[u32]) -> Experience {
     });
     let results = ResultSet::of_pairs("earlier", pairs.collect());
     Experience::of([&results], &PriceConfig::default())
+}
+
+/// How a run was scheduled.
+fn looked_back(done: &Done) -> Scheduling {
+    let summary = aggregate::summarize(&done.run);
+    hindsight(&done.run.plan, &summary, &PriceConfig::default()).unwrap()
 }
 
 /// Pairs that take as long as they did before, unless the engine has another script for them.
@@ -169,8 +175,7 @@ async fn a_run_that_has_used_its_budget_stops_and_keeps_what_is_graded() {
         "{:?}",
         done.run.notices
     );
-    let scheduling = hindsight(&done.run.plan, &summary, &PriceConfig::default()).unwrap();
-    assert_eq!(scheduling.bounded_by.kind, BoundKind::Budget);
+    assert_eq!(looked_back(&done).bounded_by.kind, BoundKind::Budget);
 }
 
 #[tokio::test(start_paused = true)]
@@ -192,8 +197,7 @@ async fn what_results_report_as_their_cost_counts() {
 async fn afterwards_it_is_said_what_bounded_the_run_and_what_others_would_have_taken() {
     let config = config("runs: 2\nstrategy: parallel");
     let done = run_known(&config, &[40, 40, 25], Engine::default()).await;
-    let summary = aggregate::summarize(&done.run);
-    let scheduling = hindsight(&done.run.plan, &summary, &PriceConfig::default()).unwrap();
+    let scheduling = looked_back(&done);
     assert_eq!(scheduling.bounded_by.kind, BoundKind::SlowestAttempt);
     assert_eq!(
         scheduling.bounded_by.why,
@@ -237,10 +241,7 @@ async fn a_run_that_waited_for_places_was_bounded_by_its_concurrency() {
         CancellationToken::new(),
     )
     .await;
-    let summary = aggregate::summarize(&done.run);
-    let bound = hindsight(&done.run.plan, &summary, &PriceConfig::default())
-        .unwrap()
-        .bounded_by;
+    let bound = looked_back(&done).bounded_by;
     assert_eq!(bound.kind, BoundKind::Concurrency);
     assert_eq!(
         bound.why,
@@ -250,10 +251,7 @@ async fn a_run_that_waited_for_places_was_bounded_by_its_concurrency() {
         .script("e1", 1, 1, Script::Result(30, FAIL))
         .script("e1", 2, 1, Script::Result(20, PASS));
     let done = finish(&config("runs: 2"), 2, engine, CancellationToken::new()).await;
-    let summary = aggregate::summarize(&done.run);
-    let bound = hindsight(&done.run.plan, &summary, &PriceConfig::default())
-        .unwrap()
-        .bounded_by;
+    let bound = looked_back(&done).bounded_by;
     assert_eq!(bound.kind, BoundKind::OneAfterAnother);
     assert_eq!(
         bound.why,
@@ -269,10 +267,7 @@ async fn an_attempt_that_adaptive_kept_back_was_not_bounded_by_the_concurrency()
     let config = config("runs: 2\nstrategy: adaptive");
     let done = run_known(&config, &[40, 40, 25], engine).await;
     assert_eq!(starts(&done, 2), [Some(0.0), Some(2.5)]);
-    let summary = aggregate::summarize(&done.run);
-    let bound = hindsight(&done.run.plan, &summary, &PriceConfig::default())
-        .unwrap()
-        .bounded_by;
+    let bound = looked_back(&done).bounded_by;
     assert_eq!(bound.kind, BoundKind::OneAfterAnother);
     assert_eq!(
         bound.why,
@@ -290,10 +285,7 @@ async fn a_run_that_waited_for_a_limit_was_bounded_by_it_and_not_by_its_concurre
     let nothing = Experience::default();
     let cancel = CancellationToken::new();
     let done = finish_planned(&config, &pairs, &nothing, Engine::default(), cancel).await;
-    let summary = aggregate::summarize(&done.run);
-    let bound = hindsight(&done.run.plan, &summary, &PriceConfig::default())
-        .unwrap()
-        .bounded_by;
+    let bound = looked_back(&done).bounded_by;
     assert_eq!(bound.kind, BoundKind::Limit);
     assert_eq!(
         bound.why,
@@ -306,10 +298,7 @@ async fn no_strategy_is_simulated_beyond_what_may_run_at_once() {
     let config = config("runs: 2\nstrategy: sequential\nmax-concurrency: 4");
     let done = run_known(&config, &[40, 40, 25], Engine::default()).await;
     assert_eq!(done.run.plan.concurrency.value, 3);
-    let summary = aggregate::summarize(&done.run);
-    let strategies = hindsight(&done.run.plan, &summary, &PriceConfig::default())
-        .unwrap()
-        .strategies;
+    let strategies = looked_back(&done).strategies;
     let at_once: Vec<usize> = strategies.iter().map(|taken| taken.concurrency).collect();
     // As many as the run had, half of that, and all.
     assert_eq!(at_once, [3, 1, 4, 2, 4, 2]);
@@ -326,10 +315,7 @@ async fn what_other_strategies_would_have_cost_is_told_where_every_attempt_says_
         }
         let config = config("runs: 2\nstrategy: parallel");
         let done = run_known(&config, &[10, 10], engine).await;
-        let summary = aggregate::summarize(&done.run);
-        let strategies = hindsight(&done.run.plan, &summary, &PriceConfig::default())
-            .unwrap()
-            .strategies;
+        let strategies = looked_back(&done).strategies;
         let cost = |strategy| {
             let of_it = strategies.iter().find(|taken| taken.strategy == strategy);
             of_it.unwrap().cost_usd

@@ -58,19 +58,16 @@ impl Reaper for CommandReaper {
             true => Some(BTreeSet::new()),
             false => engine.listed(run_id, left).await?.as_deref().map(ids_of),
         };
-        let mut reaped = Reaped::default();
-        for deletion in deleted {
-            match deletion {
-                Err((id, error)) if is_listed(&after, &id) => reaped.failed.push(SandboxError {
-                    message: format!("cannot delete the sandbox `{id}`"),
-                    class: None,
-                    source: Some(Box::new(error)),
-                }),
-                Ok(id) => reaped.deleted += usize::from(is_listed(&before, &id)),
-                Err(_) => {}
-            }
-        }
-        Ok(reaped)
+        let deleted = deleted.into_iter().map(|deletion| match deletion {
+            Ok(id) => Ok(is_listed(&before, &id)),
+            Err((id, error)) if is_listed(&after, &id) => Err(SandboxError {
+                message: format!("cannot delete the sandbox `{id}`"),
+                class: None,
+                source: Some(Box::new(error)),
+            }),
+            Err(_) => Ok(false),
+        });
+        Ok(deleted.collect())
     }
 }
 

@@ -59,14 +59,7 @@ impl Reaper for DockerReaper {
             .buffer_unordered(STARTING)
             .collect()
             .await;
-        let mut reaped = Reaped::default();
-        for deletion in deletions {
-            match deletion {
-                Ok(was_there) => reaped.deleted += usize::from(was_there),
-                Err(error) => reaped.failed.push(error),
-            }
-        }
-        Ok(reaped)
+        Ok(deletions.into_iter().collect())
     }
 }
 

@@ -54,13 +54,12 @@ impl Reaper for LocalReaper {
             let cannot = |path: &Utf8Path, error| {
                 SandboxError::io(format!("cannot remove the directory `{path}`"), error)
             };
-            let mut reaped = Reaped::default();
-            for sandbox in sandboxes.iter().filter(|sandbox| sandbox.exists()) {
-                match remove(sandbox) {
-                    Ok(()) => reaped.deleted += 1,
-                    Err(error) => reaped.failed.push(cannot(sandbox, error)),
-                }
-            }
+            let there = sandboxes.iter().filter(|sandbox| sandbox.exists());
+            let removed = there.map(|sandbox| match remove(sandbox) {
+                Ok(()) => Ok(true),
+                Err(error) => Err(cannot(sandbox, error)),
+            });
+            let reaped: Reaped = removed.collect();
             if reaped.failed.is_empty() {
                 let removed = directory.remove();
                 removed.map_err(|error| cannot(directory.path(), error))?;

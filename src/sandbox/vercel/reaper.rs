@@ -124,18 +124,12 @@ impl Reaper for VercelReaper {
         let listed = self.labelled(RUN_TAG, &tag(run_id)).await;
         let mut names: BTreeSet<String> = left.iter().map(|left| left.name.clone()).collect();
         names.extend(listed.as_ref().ok().into_iter().flatten().cloned());
-        let deletions: Vec<Result<bool, VercelError>> = stream::iter(names)
-            .map(|name| async move { self.delete(&name, None).await })
+        let deletions: Vec<Result<bool, SandboxError>> = stream::iter(names)
+            .map(|name| async move { self.delete(&name, None).await.map_err(VercelError::in_sandbox) })
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
-        let mut reaped = Reaped::default();
-        for deletion in deletions {
-            match deletion {
-                Ok(was_there) => reaped.deleted += usize::from(was_there),
-                Err(error) => reaped.failed.push(error.in_sandbox()),
-            }
-        }
+        let reaped: Reaped = deletions.into_iter().collect();
         match listed {
             Err(error) if reaped.failed.is_empty() => Err(error.in_sandbox()),
             _ => Ok(reaped),

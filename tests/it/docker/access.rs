@@ -5,8 +5,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use assert_cmd::assert::Assert;
 use camino::Utf8Path;
-use serde_json::Value;
 
+use super::{errored, run_at};
 use crate::support::docker::{IMAGE, docker_tls};
 use crate::support::{Suite, evalwave, stderr};
 
@@ -49,26 +49,13 @@ fn a_user_who_may_not_use_the_engine_is_told_so_and_what_to_do() {
 
 /// A run with the certificates in a directory; without one, with none.
 fn over_tcp(suite: &Suite, address: &str, certificates: Option<&Utf8Path>) -> Assert {
-    let mut command = evalwave(suite.path());
-    command.env("DOCKER_HOST", address).args(["run", "-o", "out"]);
+    let mut command = run_at(address, suite);
     if let Some(certificates) = certificates {
         command
             .env("DOCKER_TLS_VERIFY", "1")
             .env("DOCKER_CERT_PATH", certificates);
     }
     command.assert()
-}
-
-/// The run's only attempt is an error of the engine, and no failure. Gives its message.
-fn errored(suite: &Suite) -> String {
-    let summary = suite.read_json("out/summary.json");
-    assert_eq!(
-        (&summary["totals"]["failed"], &summary["totals"]["errored"]),
-        (&Value::from(0), &Value::from(1))
-    );
-    let error = &summary["pairs"][0]["attempts"][0]["error"];
-    assert_eq!(error["phase"], "provision");
-    error["message"].as_str().unwrap().to_owned()
 }
 
 #[test]

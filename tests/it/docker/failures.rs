@@ -2,10 +2,10 @@
 
 use evalwave::model::ErrorClass;
 
-use super::Bench;
+use super::{Bench, errored, run_at};
 use crate::support::docker::IMAGE;
 use crate::support::sandbox::{run, shell};
-use crate::support::{Suite, evalwave, stderr};
+use crate::support::{Suite, stderr};
 
 fn suite(image: &str) -> Suite {
     let keys = format!("sandbox: {{ kind: docker, network: none, image: '{image}' }}\nretry: {{ tries: 1 }}");
@@ -26,11 +26,7 @@ fn without_an_engine_it_says_what_was_tried_and_what_to_do() {
             "expected an address that begins with `unix://`",
         ),
     ] {
-        let mut command = evalwave(suite.path());
-        let assert = command
-            .env("DOCKER_HOST", &host)
-            .args(["run", "-o", "out"])
-            .assert();
+        let assert = run_at(&host, &suite).assert();
         let said = stderr(&assert);
         assert.code(2);
         assert!(said.contains(expected) && said.contains(&host), "{said}");
@@ -44,23 +40,12 @@ fn an_engine_that_hangs_up_is_infrastructure_and_no_failed_attempt() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || listener.incoming().for_each(drop));
-    let mut command = evalwave(suite.path());
     let host = format!("tcp://127.0.0.1:{port}");
-    let assert = command
-        .env("DOCKER_HOST", host)
-        .args(["run", "-o", "out"])
-        .assert();
-    assert.code(4);
-    let summary = suite.read_json("out/summary.json");
-    assert_eq!(summary["totals"]["failed"], 0);
-    let error = &summary["pairs"][0]["attempts"][0]["error"];
-    assert_eq!(error["phase"], "provision");
+    run_at(&host, &suite).assert().code(4);
+    let message = errored(&suite);
     assert!(
-        error["message"]
-            .as_str()
-            .unwrap()
-            .contains("the Docker engine at `tcp://127.0.0.1:"),
-        "{error}"
+        message.contains(&format!("the Docker engine at `{host}`")),
+        "{message}"
     );
 }
 
@@ -68,16 +53,8 @@ fn an_engine_that_hangs_up_is_infrastructure_and_no_failed_attempt() {
 fn an_image_that_is_missing_ends_every_attempt_as_errored() {
     let Some(bench) = Bench::new() else { return };
     let suite = suite("localhost:1/no/such/image");
-    let mut command = evalwave(suite.path());
-    let assert = command
-        .env("DOCKER_HOST", &bench.host)
-        .args(["run", "-o", "out"])
-        .assert();
-    assert.code(4);
-    let summary = suite.read_json("out/summary.json");
-    let attempt = &summary["pairs"][0]["attempts"][0];
-    assert_eq!(attempt["outcome"], "errored");
-    let message = attempt["error"]["message"].as_str().unwrap();
+    run_at(&bench.host, &suite).assert().code(4);
+    let message = errored(&suite);
     assert!(
         message.contains("cannot pull the image `localhost:1/no/such/image`"),
         "{message}"
@@ -101,21 +78,8 @@ fn a_network_or_a_user_that_is_not_there_fails_where_the_sandbox_is_made_and_say
     ] {
         let keys = format!("sandbox: {{ kind: docker, image: '{IMAGE}', {keys} }}\nretry: {{ tries: 1 }}");
         let suite = Suite::scripted("a/one", "format: exit-code", &keys, "exit 0");
-        let mut command = evalwave(suite.path());
-        let assert = command
-            .env("DOCKER_HOST", &bench.host)
-            .args(["run", "-o", "out"])
-            .assert();
-        assert.code(4);
-        let summary = suite.read_json("out/summary.json");
-        assert_eq!(summary["totals"]["failed"], 0);
-        let error = &summary["pairs"][0]["attempts"][0]["error"];
-        assert_eq!(
-            (error["phase"].as_str(), error["class"].as_str()),
-            (Some("provision"), Some("provision")),
-            "{error}"
-        );
-        let message = error["message"].as_str().unwrap();
+        run_at(&bench.host, &suite).assert().code(4);
+        let message = errored(&suite);
         assert!(message.starts_with("cannot start the container: "), "{message}");
         assert!(message.contains(expected) && message.contains(to_do), "{message}");
     }

@@ -9,8 +9,8 @@ use evalwave::config::DockerImage;
 use evalwave::sandbox::Warm;
 use sha2::{Digest as _, Sha256};
 
-use super::{Bench, prepare};
-use crate::support::{Suite, evalwave};
+use super::{Bench, errored, prepare, run_at};
+use crate::support::Suite;
 
 const NAME: &str = "team/private";
 
@@ -167,18 +167,11 @@ fn a_registry_that_refuses_is_infrastructure_and_it_is_said_what_to_do() {
         );
         let suite = Suite::scripted("a/one", "format: exit-code", &keys, "exit 0");
         suite.write("docker/config.json", &configuration);
-        let mut command = evalwave(suite.path());
-        let assert = command
-            .env("DOCKER_HOST", &bench.host)
+        run_at(&bench.host, &suite)
             .env("DOCKER_CONFIG", suite.path().join("docker"))
-            .args(["run", "-o", "out"])
-            .assert();
-        assert.code(4);
-        let summary = suite.read_json("out/summary.json");
-        assert_eq!(summary["totals"]["failed"], 0);
-        let error = &summary["pairs"][0]["attempts"][0]["error"];
-        assert_eq!(error["phase"], "provision");
-        let message = error["message"].as_str().unwrap();
+            .assert()
+            .code(4);
+        let message = errored(&suite);
         let begin = format!("cannot pull the image `{}`", registry.image());
         assert!(message.starts_with(&begin), "{message}");
         assert!(message.contains("`docker login`"), "{message}");

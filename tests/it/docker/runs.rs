@@ -2,9 +2,9 @@
 
 use std::process::Stdio;
 
-use super::Bench;
+use super::{Bench, run_at};
 use crate::support::docker::{IMAGE, containers, marked};
-use crate::support::{Suite, evalwave, stderr};
+use crate::support::{Suite, stderr};
 
 fn suite(pairs: &str, attempt: &str, more: &str, script: &str) -> Suite {
     let keys = format!(
@@ -42,12 +42,7 @@ async fn a_run_in_containers_is_graded_like_any_other_and_leaves_none() {
         echo \"{\\\"passed\\\": $passed}\" >\"results/$EVALWAVE_EVAL.json\"; echo kept >notes/n.txt";
     let suite = suite("a/good a/bad", attempt, "runs: 2\nstrategy: parallel", script);
     suite.write("results/good.json", "{\"passed\": false}");
-    let mut command = evalwave(suite.path());
-    let assert = command
-        .env("DOCKER_HOST", &bench.host)
-        .env("TOKEN", "hunter2-token")
-        .args(["run", "-o", "out"])
-        .assert();
+    let assert = run_at(&bench.host, &suite).env("TOKEN", "hunter2-token").assert();
     let said = stderr(&assert);
     assert.code(0);
     let summary = suite.read_json("out/summary.json");
@@ -79,12 +74,7 @@ async fn sixty_four_lifecycles_at_once_all_end_well() {
         keys,
         "test \"$(ls)\" = \"$(printf 'attempt.sh\\nevalwave.yml')\"",
     );
-    let mut command = evalwave(suite.path());
-    command
-        .env("DOCKER_HOST", &bench.host)
-        .args(["run", "-o", "out"])
-        .assert()
-        .code(0);
+    run_at(&bench.host, &suite).assert().code(0);
     let summary = suite.read_json("out/summary.json");
     assert_eq!(summary["totals"]["passed"], 64);
     assert_eq!(summary["totals"]["attempts"]["retried"], 0);
@@ -134,7 +124,7 @@ const PRYING: &str = r#"
     fail() { echo "$1"; touch "/meet/$me.left"; exit 1; }
     all() { while [ "$(ls /meet | grep -c "$1")" -lt 6 ]; do sleep 0.05; done; }
     me=neighbour-$EVALWAVE_EVAL-$EVALWAVE_ATTEMPT
-    mkdir "/work/$me-file" "/tmp/$me-file" "/$me-file"
+    mkdir "$me-file" "/tmp/$me-file" "/$me-file"
     MARK=$me-environment sh -c 'sleep 1000; true' "$me-process" &
     touch "/meet/$me.here"
     all here
@@ -163,12 +153,9 @@ fn an_attempt_in_a_container_sees_neither_the_host_nor_evalwave_nor_its_neighbou
     let suite = Suite::scripted("a/one a/two", attempt, &keys, PRYING);
     suite.write("of-the-host.txt", "x");
     fs_err::create_dir(suite.path().join("meet")).unwrap();
-    let mut command = evalwave(suite.path());
-    let assert = command
-        .env("DOCKER_HOST", &bench.host)
+    let assert = run_at(&bench.host, &suite)
         .env("HOST_FILE", suite.path().join("of-the-host.txt"))
         .env("OTHER_SECRET", "hunter2-of-the-host")
-        .args(["run", "-o", "out"])
         .assert();
     for index in 1..=3 {
         for eval in ["one", "two"] {
@@ -204,11 +191,8 @@ async fn a_base_that_is_measured_runs_in_containers_too_and_shows_what_the_chang
     suite.write("answers/broken", "wrong");
     git(&["commit", "-q", "-a", "-m", "change"]);
     let temporary = tempfile::tempdir().unwrap();
-    let mut command = evalwave(suite.path());
-    let assert = command
-        .env("DOCKER_HOST", &bench.host)
+    let assert = run_at(&bench.host, &suite)
         .env("TMPDIR", temporary.path())
-        .args(["run", "-o", "out"])
         .assert();
     let said = stderr(&assert);
     assert.code(1);
