@@ -315,6 +315,11 @@ pub fn holds_run(path: &Utf8Path) -> bool {
     path.join(JOURNAL_FILE).is_file()
 }
 
+/// Whether a directory holds the journal of a run that has begun: its first line is whole.
+pub fn has_begun(path: &Utf8Path) -> bool {
+    holds_run(path) && !matches!(run_id(path), Err(StoreError::Nothing(_)))
+}
+
 /// Why the run that a directory holds cannot be gone on with for this plan, where it measured something else.
 ///
 /// # Errors

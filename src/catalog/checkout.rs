@@ -95,8 +95,24 @@ impl Checkout {
 
 impl Drop for Checkout {
     fn drop(&mut self) {
-        // Twice: also when it is locked. What is left lies with temporary files, and git forgets it by itself.
-        let remove = ["worktree", "remove", "--force", "--force", self.at.as_str()];
-        let _ = git::checked(&self.repository, &remove, "remove the base revision");
+        // What is left lies with temporary files, and git forgets it by itself.
+        let _ = remove(&self.repository, &self.at);
     }
+}
+
+/// Removes the checkout at `at` that a process which was killed has left, where there is one of this repository's.
+///
+/// # Errors
+/// What git says.
+pub fn remove_left(repository: &Utf8Path, at: &Utf8Path) -> Result<(), CatalogError> {
+    match at.exists() {
+        true => remove(repository, at),
+        false => Ok(()),
+    }
+}
+
+fn remove(repository: &Utf8Path, at: &Utf8Path) -> Result<(), CatalogError> {
+    // Twice: also when it is locked.
+    let remove = ["worktree", "remove", "--force", "--force", at.as_str()];
+    git::checked(repository, &remove, "remove the base revision").map(drop)
 }

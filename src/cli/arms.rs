@@ -42,7 +42,7 @@ pub(super) enum Occupied {
     Refuse,
     /// It gives way.
     Replace,
-    /// It goes on. Below the run's own directory there may be none yet.
+    /// It goes on. Below the run's own directory there may be none yet, or one that has not begun.
     Resume,
 }
 
@@ -83,7 +83,7 @@ impl Arm {
             job.commit = catalog::commit_named(place.root, revision);
         }
         let resumes = place.occupied == Occupied::Resume
-            && (place.name.is_empty() || store::holds_run(&place.directory));
+            && (place.name.is_empty() || store::has_begun(&place.directory));
         let (backend, directory) = if resumes {
             let commit = job.commit.as_deref();
             let (directory, run) = RunDir::resume(&place.directory, &job.plan, commit, &config.attempt)?;
@@ -99,7 +99,8 @@ impl Arm {
             )
         } else {
             let backend = engine::backend(&config.sandbox, &job, &common.suite.root, common.context)?;
-            let replace = place.occupied == Occupied::Replace;
+            // What has not begun has nothing that could be lost.
+            let replace = place.occupied != Occupied::Refuse;
             let directory = RunDir::create(&place.directory, replace, &job.plan, &config.attempt)?;
             (backend, directory)
         };

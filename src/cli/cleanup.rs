@@ -6,7 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::arms::Driver;
 use super::context::Context;
 use super::output::newest;
-use super::{Failure, action, engine, tell};
+use super::{Failure, action, engine, measure, tell};
 use crate::model::layout::{BASELINE_DIR, CONFIRM_DIR};
 use crate::model::{ExitCode, with_causes};
 use crate::store::Sandboxes;
@@ -87,6 +87,7 @@ fn delete(
     let Some(mut sandboxes) = Sandboxes::open(directory)? else {
         return Ok(Left::Nothing);
     };
+    measure::forget(sandboxes.run_id(), context)?;
     let left = sandboxes.left();
     if left.is_empty() {
         return Ok(Left::Nothing);

@@ -49,8 +49,8 @@ pub(super) struct Judging<'a> {
     /// The run's pairs, decided.
     pub(super) summary: Summary,
     pub(super) baseline: Option<ResultSet>,
-    /// The baseline was measured beside the run, and stopped before its plan was done.
-    pub(super) base_is_cut_short: bool,
+    /// A part of what was planned is missing: of the run, or of the base revision that was measured beside it.
+    pub(super) is_cut_short: bool,
     pub(super) known: Known,
 }
 
@@ -64,9 +64,10 @@ impl Judging<'_> {
             Some(CancelReason::Breaker) => {
                 Some("its first tries all died alike, so pairs that it has no verdict of are not compared")
             }
-            Some(CancelReason::Run | CancelReason::Decided) | None => None,
+            Some(CancelReason::Run) => Some("it was cancelled"),
+            Some(CancelReason::Decided) | None => None,
         };
-        self.base_is_cut_short = why.is_some();
+        self.is_cut_short |= why.is_some();
         let notices = &mut self.summary.notices;
         notices.extend(why.map(|why| format!("the base revision was stopped: {why}")));
         notices.extend(told.iter().map(|notice| format!("the base revision: {notice}")));
@@ -97,7 +98,7 @@ impl Judging<'_> {
     pub(super) fn conclude(self, cancelled: bool, skipped: bool) -> (Summary, ExitCode) {
         let mut current = ResultSet::of_summary("this run", &self.summary);
         // The base is a half of what was to be measured.
-        current.is_cut_short |= self.base_is_cut_short;
+        current.is_cut_short |= self.is_cut_short;
         let found = compare::assess(self.baseline.as_ref(), &current, &self.criteria());
         let mut summary = self.summary;
         let baseline = self.baseline.iter().flat_map(|baseline| &baseline.pairs);
@@ -111,7 +112,7 @@ impl Judging<'_> {
         summary.quarantined = found.quarantined;
         summary.notices.extend(found.notices);
         let facts = Facts::of(&summary.totals, summary.run.reason);
-        let complete = facts.complete && !self.base_is_cut_short;
+        let complete = facts.complete && !self.is_cut_short;
         let (conclusion, exit) = aggregate::conclude(Facts {
             complete,
             cancelled,

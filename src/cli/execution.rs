@@ -109,7 +109,7 @@ impl Execution<'_> {
             run: &run,
             summary: aggregate::summarize(&run),
             baseline: None,
-            base_is_cut_short: false,
+            is_cut_short: false,
             known: self.known,
         };
         judging.summary.run.url = self.url;
@@ -117,7 +117,8 @@ impl Execution<'_> {
             judging.summary.notices.push(bounded(&run.plan));
         }
         judging.summary.notices.extend(notices);
-        compare_with(self.baseline, measured.as_ref(), base_run, &mut judging)?;
+        let base_was_cancelled = base_run.as_ref().is_some_and(|base| base.cancelled);
+        let base_is_kept = compare_with(self.baseline, measured.as_ref(), base_run, &mut judging)?;
         let wanted = Wanted {
             attempts: self.suite.config.confirm,
             plan: &head.job.plan,
@@ -131,12 +132,13 @@ impl Execution<'_> {
             budget,
         };
         let fresh = wanted.confirm(&mut judging, &common, driver);
-        let (summary, exit) = judging.conclude(run.cancelled || fresh.cancelled, self.skipped);
+        let cancelled = run.cancelled || base_was_cancelled || fresh.cancelled;
+        let (summary, exit) = judging.conclude(cancelled, self.skipped);
         let kept = keep(&head.recording.directory, &summary)?;
         Ok(Done {
             summary,
             exit,
-            lost: !kept || fresh.lost || arms.iter().any(|arm| arm.recording.has_lost()),
+            lost: !kept || !base_is_kept || fresh.lost || arms.iter().any(|arm| arm.recording.has_lost()),
         })
     }
 
@@ -160,23 +162,24 @@ impl Execution<'_> {
     }
 }
 
+/// Gives whether the documents of the base revision could be written.
 fn compare_with(
     baseline: Baseline,
     measured: Option<&Measured>,
     base_run: Option<Run>,
     judging: &mut Judging<'_>,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     match (baseline, measured, base_run) {
         (Baseline::Known(baseline), ..) => judging.baseline = Some(baseline),
         (Baseline::None(why), ..) => judging.summary.notices.push(why),
         (Baseline::Measure(_), Some(measured), Some(run)) => {
             let summary = aggregate::summarize(&run);
-            keep(&measured.arm.recording.directory, &summary)?;
             judging.measured(&summary, Some(measured.base.reference()), &run.notices);
+            return keep(&measured.arm.recording.directory, &summary);
         }
         (Baseline::Measure(_), ..) => {}
     }
-    Ok(())
+    Ok(true)
 }
 
 /// What bounds the concurrency below what was asked for.

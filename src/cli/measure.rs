@@ -11,7 +11,7 @@ use super::output::Output;
 use super::sources::Suite;
 use crate::catalog::{self, Checkout};
 use crate::model::layout::BASELINE_DIR;
-use crate::model::{PairId, RunPlan};
+use crate::model::{PairId, RunPlan, file_name};
 
 /// The base revision.
 pub(super) struct Base {
@@ -28,7 +28,7 @@ impl Base {
         context: &Context,
     ) -> Result<Self, Failure> {
         let base = catalog::base_revision(&suite.root, reference)?;
-        let at = context.temp_dir.join(format!("evalwave-base-{run_id}"));
+        let at = checkout(run_id, context);
         Ok(Self {
             checkout: Checkout::new(&suite.root, &base.commit, &at)?,
             reference: base.reference,
@@ -60,6 +60,19 @@ impl Base {
     pub(super) fn reference(&self) -> &str {
         &self.reference
     }
+}
+
+/// Where the base revision of a run is checked out.
+fn checkout(run_id: &str, context: &Context) -> Utf8PathBuf {
+    context.temp_dir.join(format!("evalwave-base-{}", file_name(run_id)))
+}
+
+/// Removes what a run that was killed has left of it.
+pub(super) fn forget(run_id: &str, context: &Context) -> Result<(), Failure> {
+    Ok(catalog::remove_left(
+        &context.current_dir,
+        &checkout(run_id, context),
+    )?)
 }
 
 /// The directory of the base's run below the run's own.

@@ -104,7 +104,7 @@ impl Parts {
         let mut bases = Vec::new();
         for part in &self.directories {
             let path = measure::directory(&part.path);
-            if store::holds_run(&path) {
+            if store::has_begun(&path) {
                 bases.extend(store::find_parts(
                     &path,
                     &measure::directory(Utf8Path::new(&part.name)),
@@ -152,7 +152,7 @@ impl Merging<'_> {
             run: &run,
             summary: aggregate::summarize(&run),
             baseline: None,
-            base_is_cut_short: false,
+            is_cut_short: joined.missing.is_some(),
             known: self.known,
         };
         judging.summary.run.url = self.url;
@@ -172,7 +172,7 @@ impl Merging<'_> {
                     base_is_kept = keep(&directory, &summary)?;
                     let told: Vec<String> = joined.notices.iter().chain(&joined.missing).cloned().collect();
                     judging.measured(&summary, reference.as_deref(), &told);
-                    judging.base_is_cut_short |= joined.missing.is_some();
+                    judging.is_cut_short |= joined.missing.is_some();
                 }
                 None => {
                     let why = "no baseline: no shard has measured the base revision";
@@ -180,7 +180,9 @@ impl Merging<'_> {
                 }
             },
         }
-        let (summary, exit) = judging.conclude(false, false);
+        // Shards in which there was nothing to do have done it.
+        let skipped = run.plan.pairs.is_empty() && run.plan.selection.of > 0;
+        let (summary, exit) = judging.conclude(false, skipped);
         let kept = keep(&directory, &summary)?;
         let is_silent = self.config.fail_on.contains(&Gate::Never);
         Ok(Done {

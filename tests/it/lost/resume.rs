@@ -1,7 +1,9 @@
 //! `run --resume`: what is kept, what runs again, and what is refused.
 
+use rustix::process::Signal;
+
 use super::Place;
-use crate::support::{Suite, stderr, stdout};
+use crate::support::{Suite, git, stderr, stdout};
 
 /// Errs as long as the file `broken` is there; else passes.
 const BREAKS: &str =
@@ -182,4 +184,44 @@ fn the_budget_counts_what_was_spent_before() {
     assert_eq!(summary["run"]["reason"], "budget");
     let again = suite.read("out/journal.jsonl").matches("attempt_started").count();
     assert!(again - started <= 1, "{started} and then {again}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_base_revision_had_not_begun_goes_on() {
+    let more = "concurrency: 1\nbaseline: measure";
+    let suite = Suite::scripted(
+        "a/one a/two",
+        "result: result.json\nenv: { BROKEN: PLACE/broken }",
+        more,
+        "[ -e \"$BROKEN\" ] && [ $EVALWAVE_EVAL = two ] && sleep 1000\necho '{\"passed\": true}' > result.json",
+    );
+    let config = suite.read("evalwave.yml").replace("PLACE", suite.path().as_str());
+    suite.write("evalwave.yml", &config);
+    suite.write(".gitignore", "broken\n");
+    let place = Place::new(suite);
+    place.suite.write("broken", "");
+    git(
+        place.suite.path(),
+        &["update-ref", "refs/remotes/origin/main", "HEAD"],
+    );
+    let mut begun = place.begin("run -o out");
+    let under_way = || place.told("out", "attempt_started") == 2;
+    assert!(begun.until(under_way).await, "{}", place.said());
+    assert_eq!(place.length("out/baseline"), 0);
+    begun.signal(Signal::KILL);
+    begun.child.wait().await.unwrap();
+    place.quiet().await;
+    fs_err::remove_file(place.path("broken")).unwrap();
+    assert_eq!(place.run("run -o out --resume").await, 0, "{}", place.said());
+    let summary = place.summary("out");
+    assert_eq!(
+        (&summary["totals"]["passed"], &summary["comparison"]["compared"]),
+        (&2.into(), &2.into())
+    );
+    assert_eq!(
+        place.told("out", "attempt_ended"),
+        2,
+        "what had a result was kept"
+    );
+    assert_eq!(place.left(), Vec::<String>::new());
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{PATIENCE, Place, pairs};
-use crate::support::Suite;
+use crate::support::{Suite, git};
 
 /// The first eval passes; every other hangs, with a process of its own session.
 const HANGS: &str = "[ $EVALWAVE_EVAL = e000 ] || { setsid sleep 1000 & sleep 1000; }\necho '{\"passed\": true}' > result.json";
@@ -145,4 +145,39 @@ async fn an_interrupt_ends_the_command_that_prints_the_pairs_too() {
         assert_eq!(ended.code(), Some(130), "{}", place.said());
         place.quiet().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_while_only_the_base_revision_still_runs_cancels_the_whole() {
+    // One at a time: the base revision begins when the run itself has ended.
+    let more = "concurrency: 1\nbaseline: measure\nfail-on: regression";
+    let attempt = "result: result.json\nenv: { COUNT: PLACE/count }";
+    let script =
+        "echo x >>$COUNT; [ $(wc -l <$COUNT) -le 3 ] || sleep 1000\necho '{\"passed\": true}' > result.json";
+    let suite = Suite::scripted("a/one a/two", attempt, more, script);
+    let config = suite.read("evalwave.yml").replace("PLACE", suite.path().as_str());
+    suite.write("evalwave.yml", &config);
+    let place = Place::new(suite);
+    git(
+        place.suite.path(),
+        &["update-ref", "refs/remotes/origin/main", "HEAD"],
+    );
+    let mut begun = place.begin("run -o out");
+    let under_way = || place.told("out/baseline", "attempt_started") == 2;
+    assert!(begun.until(under_way).await, "{}", place.said());
+    assert_eq!(place.told("out", "run_ended"), 1);
+    begun.signal(Signal::INT);
+    let ended = begun.child.wait().await.unwrap();
+    assert_eq!(ended.code(), Some(130), "{}", place.said());
+    let summary = place.summary("out");
+    assert_eq!(
+        (&summary["run"]["conclusion"], &summary["run"]["complete"]),
+        (&"cancelled".into(), &false.into())
+    );
+    let notices = summary["notices"].to_string();
+    assert!(
+        notices.contains("the base revision was stopped: it was cancelled"),
+        "{notices}"
+    );
+    place.quiet().await;
 }
