@@ -26,8 +26,8 @@ pub use exit::ExitCode;
 pub use forecast::{Forecast, Outlook, Range, Scheduling};
 pub use id::{AttemptId, EvalId, ExperimentId, InvalidId, Labels, Pair, PairId, file_name};
 pub use plan::{
-    Concurrency, PlannedBudget, PlannedLimit, PlannedPair, PlannedShard, Produces, RunPlan, Selection,
-    SelectionKind,
+    Concurrency, MOST_RUNS, PlannedBudget, PlannedLimit, PlannedPair, PlannedShard, Produces, RunPlan,
+    Selection, SelectionKind,
 };
 pub use policy::{Gate, OnPass, OnTimeout, Policy, Strategy};
 pub use reading::{Check, Reading, ReadingVerdict, Usage};

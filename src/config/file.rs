@@ -19,7 +19,7 @@ use super::value::{
     Amount, Confidence, Day, FromText, GateText, IdGlob, LabelName, LabelText, Percent, Points, Ratio,
     Refusal, SourceText, Text, Version, Whole,
 };
-use crate::model::{OnPass, OnTimeout, Policy, Strategy};
+use crate::model::{MOST_RUNS, OnPass, OnTimeout, Policy, Strategy};
 use sandbox::{Sandbox, SandboxKeys};
 use shape::{List, OneOrList, by_shape};
 
@@ -117,7 +117,7 @@ impl Parsed {
 }
 
 /// `runs`.
-pub(super) type Runs = Whole<1, 1_000>;
+pub(super) type Runs = Whole<1, MOST_RUNS>;
 /// A number of attempts at once.
 pub(super) type AtOnce = Whole<1, 100_000>;
 /// `confirm`.

@@ -57,6 +57,9 @@ pub struct Concurrency {
     pub most: Option<usize>,
 }
 
+/// Most attempts of each pair that any plan has.
+pub const MOST_RUNS: u32 = 1000;
+
 /// A selected pair.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedPair {

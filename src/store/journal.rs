@@ -1,6 +1,6 @@
 //! The journal: one line an event, written by one thread that syncs many finished attempts at once.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::sync::mpsc;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::StoreError;
 use crate::model::event::JOURNAL_SCHEMA;
-use crate::model::{Event, Run};
+use crate::model::{Event, MOST_RUNS, Run};
 
 /// Writes events; each caller waits until its own is safe.
 #[derive(Debug)]
@@ -33,12 +33,12 @@ impl Journal {
         let sandboxes = open(sandboxes, true)?;
         // Held while the run goes on; where the file system has no locks, nobody is kept out.
         let _ = sandboxes.file().try_lock();
-        Self::write_to(journal, 0, sandboxes)
+        Self::write_to(Lines::new(journal, 0), Lines::new(sandboxes, 0))
     }
 
     /// Goes on with a journal behind its first `whole` bytes: what follows them is a line that was cut off.
     pub(super) fn go_on(journal: &Utf8Path, whole: u64, sandboxes: &Utf8Path) -> Result<Self, StoreError> {
-        let sandboxes = open(sandboxes, false)?;
+        let mut sandboxes = open(sandboxes, false)?;
         if matches!(
             sandboxes.file().try_lock(),
             Err(std::fs::TryLockError::WouldBlock)
@@ -46,18 +46,13 @@ impl Journal {
             let directory = journal.parent().unwrap_or(journal);
             return Err(StoreError::Running(directory.to_owned()));
         }
-        let journal = open(journal, false)?;
-        journal.set_len(whole)?;
-        Self::write_to(journal, whole, sandboxes)
+        let names = whole_lines(&mut sandboxes)?.len() as u64;
+        let mut journal = open(journal, false)?;
+        cut(&mut journal, whole)?;
+        Self::write_to(Lines::new(journal, whole), Lines::new(sandboxes, names))
     }
 
-    fn write_to(journal: fs::File, length: u64, sandboxes: fs::File) -> Result<Self, StoreError> {
-        let names = sandboxes.metadata()?.len();
-        let (journal, mut sandboxes) = (Lines::new(journal, length), Lines::new(sandboxes, names));
-        if names > 0 {
-            // The last name may have been cut off.
-            sandboxes.unwritten.push(b'\n');
-        }
+    fn write_to(journal: Lines, sandboxes: Lines) -> Result<Self, StoreError> {
         let (lines, incoming) = mpsc::channel();
         std::thread::Builder::new()
             .name("journal".to_owned())
@@ -113,13 +108,31 @@ pub(super) fn is_being_written(sandboxes: &Utf8Path) -> bool {
     open.is_ok_and(|file| matches!(file.file().try_lock(), Err(std::fs::TryLockError::WouldBlock)))
 }
 
+/// Not for appending alone, which on Windows would forbid to take anything back.
 fn open(path: &Utf8Path, new: bool) -> Result<fs::File, StoreError> {
     let mut options = fs::OpenOptions::new();
-    let opened = options.append(true).create(true).create_new(new).open(path);
+    let options = options.read(true).write(true).create(true).truncate(false);
+    let opened = options.create_new(new).open(path);
     opened.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => StoreError::Occupied(path.parent().unwrap_or(path).to_owned()),
         _ => StoreError::Io(error),
     })
+}
+
+/// The whole lines of a file. One that was cut off is removed: what is added must not continue it.
+pub(super) fn whole_lines(file: &mut fs::File) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    let end = bytes.iter().rposition(|byte| *byte == b'\n');
+    bytes.truncate(end.map_or(0, |end| end + 1));
+    cut(file, bytes.len() as u64)?;
+    Ok(bytes)
+}
+
+/// Ends a file after so many bytes, where the next ones are written.
+fn cut(file: &mut fs::File, bytes: u64) -> std::io::Result<()> {
+    file.set_len(bytes)?;
+    file.seek(SeekFrom::Start(bytes)).map(drop)
 }
 
 /// A file of whole lines. What could not be written is taken back, so that no line is torn in the middle of the file, and
@@ -145,7 +158,7 @@ impl Lines {
             self.unwritten.extend_from_slice(line.as_bytes());
         }
         if let Err(error) = self.file.write_all(&self.unwritten) {
-            self.file.set_len(self.length)?;
+            cut(&mut self.file, self.length)?;
             return Err(error);
         }
         self.length += self.unwritten.len() as u64;
@@ -234,7 +247,12 @@ fn start(path: &Utf8Path, events: &mut Events) -> Result<Run, StoreError> {
             commit,
             plan,
             ..
-        }) if events.line == 1 => Ok(Run::new(&run_id, started_at, commit, *plan)),
+        }) if events.line == 1 => match plan.runs {
+            1..=MOST_RUNS => Ok(Run::new(&run_id, started_at, commit, *plan)),
+            runs => Err(broken(format!(
+                "its plan has {runs} attempts of each pair, expected 1 to {MOST_RUNS}"
+            ))),
+        },
         None if events.line == 0 => Err(StoreError::Nothing(path.parent().unwrap_or(path).to_owned())),
         _ => Err(match first_schema(path)? {
             Some(schema) => other_version(&schema),

@@ -6,6 +6,7 @@ use std::io::Write as _;
 use camino::Utf8Path;
 use fs_err as fs;
 
+use super::journal::whole_lines;
 use super::{SANDBOXES_FILE, StoreError};
 use crate::model::{Event, LeftSandbox, Whereabouts};
 
@@ -19,14 +20,14 @@ pub struct Sandboxes {
 }
 
 impl Sandboxes {
-    /// Reads it; `None` where a run has written nothing. A last line that was cut off in the middle is passed over: its
+    /// Reads it; `None` where a run has written nothing. A last line that was cut off in the middle is removed: its
     /// sandbox was never created.
     ///
     /// # Errors
     /// [`StoreError::Running`] while the run goes on, lines that are none of ours, disk errors.
     pub fn open(directory: &Utf8Path) -> Result<Option<Self>, StoreError> {
         let path = directory.join(SANDBOXES_FILE);
-        let mut file = match fs::OpenOptions::new().read(true).append(true).open(&path) {
+        let mut file = match fs::OpenOptions::new().read(true).write(true).open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
@@ -34,19 +35,8 @@ impl Sandboxes {
         if let Err(std::fs::TryLockError::WouldBlock) = file.file().try_lock() {
             return Err(StoreError::Running(directory.to_owned()));
         }
-        let mut bytes = Vec::new();
-        std::io::Read::read_to_end(&mut file, &mut bytes)?;
-        let whole = bytes
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |at| at + 1);
-        if whole < bytes.len() {
-            // What is added must not continue the torn line.
-            file.write_all(b"\n")?;
-        }
-        let lines = bytes[..whole]
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty());
+        let bytes = whole_lines(&mut file)?;
+        let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let (mut at, mut open) = (None, BTreeMap::new());
         for line in lines {
             match serde_json::from_slice(line) {

@@ -46,13 +46,7 @@ pub(super) fn measure(
     let driver = Driver::new()?;
     let suite = Suite::read(&selection, &[], &driver, context)?;
     driver.set_out();
-    let mut missing = job::missing_secrets(&suite.config, context);
-    let needed = engine::missing(&suite.config.sandbox, context);
-    missing.extend(needed.iter().map(|name| format!("`{name}`")));
-    if let Some(why) = subject::withheld(invocation, &missing) {
-        step.annotate(Loudness::Notice, "evals skipped", &why);
-        step.outputs(&[("conclusion", "skipped".to_owned())]);
-        step.summarize(|_| format!("### Evals: skipped\n{why}\n"));
+    if skips(&suite, invocation, step, context) {
         return Ok(ExitCode::Success);
     }
     engine::check(&suite.config.sandbox, context)?;
@@ -64,6 +58,20 @@ pub(super) fn measure(
         context,
     };
     measurement.run(&driver, step)
+}
+
+/// Whether the suite needs secrets that GitHub withholds here; then says so, and how it can be run.
+pub(super) fn skips(suite: &Suite, invocation: &Invocation, step: &Step, context: &Context) -> bool {
+    let mut missing = job::missing_secrets(&suite.config, context);
+    let needed = engine::missing(&suite.config.sandbox, context);
+    missing.extend(needed.iter().map(|name| format!("`{name}`")));
+    let Some(why) = subject::withheld(invocation, &missing) else {
+        return false;
+    };
+    step.annotate(Loudness::Notice, "evals skipped", &why);
+    step.outputs(&[("conclusion", "skipped".to_owned())]);
+    step.summarize(|_| format!("### Evals: skipped\n{why}\n"));
+    true
 }
 
 /// What the inputs select.

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use camino::Utf8PathBuf;
 
 use super::inputs::Inputs;
-use super::measure::{Measurement, Prepared};
+use super::measure::{Measurement, Prepared, skips};
 use super::step::Step;
 use crate::cli::Failure;
 use crate::cli::arguments::SelectionArguments;
@@ -33,6 +33,10 @@ pub(super) fn merge(
     };
     let driver = Driver::new()?;
     let suite = Suite::without_pairs(&selection, &[], context)?;
+    // Its shards were skipped too.
+    if skips(&suite, invocation, step, context) {
+        return Ok(ExitCode::Success);
+    }
     let parts = Parts::find(&[named], context)?;
     if parts.suite() != suite.config.suite.name {
         return Err(anyhow::anyhow!(

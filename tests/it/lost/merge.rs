@@ -167,3 +167,60 @@ fn a_merge_takes_a_history_as_a_run_does() {
     );
     assert!(aware.contains("2 PASS→FAIL (2 known flaky)"), "{aware}");
 }
+
+#[test]
+fn a_merge_that_lacks_an_attempt_is_not_whole_though_its_pairs_are_decided() {
+    let more = "runs: 2\nstrategy: parallel\nconcurrency: 1";
+    let place = Place::new(Suite::scripted(
+        "a/one a/two",
+        "result: result.json",
+        more,
+        "echo '{\"passed\": true}' > result.json",
+    ));
+    for shard in 1..=2 {
+        place
+            .suite
+            .ev(&format!("run -o s{shard} --shard {shard}/2"))
+            .code(0);
+    }
+    let journal = place.suite.read("s2/journal.jsonl");
+    let end = journal.rfind("{\"attempt_ended\"").unwrap();
+    place.suite.write("s2/journal.jsonl", &journal[..end]);
+    place.suite.ev("merge s1 s2 -o all --fail-on regression").code(3);
+    let summary = place.summary("all");
+    assert_eq!(summary["totals"]["passed"], 2);
+    assert_eq!(
+        (&summary["run"]["conclusion"], &summary["run"]["complete"]),
+        (&"incomplete".into(), &false.into())
+    );
+}
+
+#[test]
+fn shards_in_which_nothing_had_changed_are_a_merge_in_which_nothing_had() {
+    let place = Place::new(Suite::new(
+        "version: 1\nsuite:\n  pairs: [{ experiment: a, eval: one }, { experiment: a, eval: two }]\n  \
+         changed: { evals: 'evals/{eval}/**' }\nattempt: { command: 'exit 1', format: exit-code }\n",
+    ));
+    for shard in 1..=2 {
+        place
+            .suite
+            .ev(&format!("run -o s{shard} --shard {shard}/2 --changed-since HEAD"))
+            .code(0);
+    }
+    place.suite.ev("merge s1 s2 -o all").code(0);
+    assert_eq!(place.summary("all")["run"]["conclusion"], "skipped");
+}
+
+#[test]
+fn a_journal_that_claims_more_attempts_than_any_run_has_is_refused() {
+    let place = sharded();
+    let journal = place.suite.read("s2/journal.jsonl");
+    let claims = journal.replacen("\"runs\":2", "\"runs\":4294967295", 1);
+    assert_ne!(claims, journal);
+    place.suite.write("s2/journal.jsonl", &claims);
+    let told = stderr(&place.suite.ev("merge s1 s2 -o all").code(2));
+    assert!(
+        told.contains("4294967295 attempts of each pair, expected 1 to 1000"),
+        "{told}"
+    );
+}
