@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
+use anyhow::anyhow;
+use camino::Utf8Path;
+
 use super::arguments::{RunArguments, TextOrJson, given};
 use super::arms::{Driver, Occupied};
 use super::baseline::Baseline;
+use super::cleanup::{self, Left};
 use super::context::{self, Context};
 use super::execution::{Execution, LOST};
 use super::job::Means;
@@ -12,7 +16,7 @@ use super::output::Output;
 use super::past::Past;
 use super::progress::Progress;
 use super::sources::Suite;
-use super::{Failure, cleanup, conclude, engine, json, print, tell};
+use super::{Failure, conclude, engine, json, print, tell};
 use crate::config::settings;
 use crate::model::{ExitCode, with_causes};
 use crate::report;
@@ -62,14 +66,15 @@ fn run_on(driver: &Driver, arguments: &RunArguments, context: &Context) -> Resul
         cleanup::delete_left(&output.directory, config, driver, context);
         (Occupied::Resume, output)
     } else {
+        let output = Output::of(named, context::new_run_id(started_at), context);
         let occupied = match arguments.overwrite {
-            true => Occupied::Replace,
+            true => {
+                give_way(&output.directory, arguments, driver, context)?;
+                Occupied::Replace
+            }
             false => Occupied::Refuse,
         };
-        (
-            occupied,
-            Output::of(named, context::new_run_id(started_at), context),
-        )
+        (occupied, output)
     };
     let means = Means::gather(config, &[], context)?;
     let progress = Progress::new(arguments.quiet, arguments.verbose, context);
@@ -106,4 +111,21 @@ fn run_on(driver: &Driver, arguments: &RunArguments, context: &Context) -> Resul
         tell(&format!("error: {LOST}"));
     }
     Ok(done.exit(printed.is_err()))
+}
+
+/// Deletes the sandboxes of a run that is to be replaced: nothing else knows of them.
+fn give_way(
+    directory: &Utf8Path,
+    arguments: &RunArguments,
+    driver: &Driver,
+    context: &Context,
+) -> Result<(), Failure> {
+    let config = arguments.selection.config.as_deref();
+    match cleanup::delete_left(directory, config, driver, context) {
+        Left::Nothing | Left::Deleted => Ok(()),
+        Left::Some => Err(anyhow!(
+            "cannot replace the run in `{directory}`: it is all that is known of its sandboxes, which may be there still\nname another directory, or run `evalwave cleanup {directory}` first"
+        )
+        .into()),
+    }
 }

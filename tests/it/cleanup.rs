@@ -47,23 +47,8 @@ fn what_a_killed_run_left_is_deleted_once_it_is_over_and_only_once() {
 
 #[test]
 fn what_was_there_what_was_gone_and_what_is_left_are_told_apart() {
-    let delete = "test {sandbox} != stuck && rm -r boxes/{sandbox}";
-    let config = format!(
-        "version: 1\nsuite: {{ pairs: [{{ experiment: a, eval: one }}] }}\nattempt: {{ command: 'true' }}\nsandbox:\n  \
-         kind: command\n  create: 'false'\n  exec: 'false {{sandbox}}'\n  delete: '{delete}'\n  list: ls boxes\n"
-    );
-    let suite = Suite::new(&config);
-    let at = serde_json::json!({ "sandboxes_at": { "run_id": "r1", "whereabouts": "command" } });
-    let mut ledger = format!("{at}\n");
-    for name in ["gone", "kept", "stuck", "there"] {
-        let named = serde_json::json!({ "sandbox_named": { "name": name, "attempt": null } });
-        let created = serde_json::json!({ "sandbox_created": { "name": name, "id": name } });
-        ledger += &format!("{named}\n{created}\n");
-    }
-    suite.write("out/sandboxes.jsonl", &ledger);
-    for name in ["kept", "stuck", "there"] {
-        suite.write(&format!("boxes/{name}/file"), "x");
-    }
+    let suite = with_sandboxes(&["gone", "kept", "stuck", "there"]);
+    fs_err::remove_dir_all(suite.path().join("boxes/gone")).unwrap();
     let cleanup = suite.ev("cleanup out");
     let said = stderr(&cleanup);
     let lines: Vec<&str> = said.lines().collect();
@@ -87,6 +72,62 @@ fn what_was_there_what_was_gone_and_what_is_left_are_told_apart() {
     let done = suite.ev("cleanup out");
     assert_eq!(stderr(&done), "nothing to clean up\n");
     done.code(0);
+}
+
+/// A run directory of which some sandboxes are there still; the one called `stuck` cannot be deleted as long as it is.
+fn with_sandboxes(names: &[&str]) -> Suite {
+    let delete = "test {sandbox} != stuck && rm -r boxes/{sandbox}";
+    let config = format!(
+        "version: 1\nsuite: {{ pairs: [{{ experiment: a, eval: one }}] }}\nattempt: {{ command: 'true' }}\nsandbox:\n  \
+         kind: command\n  create: 'false'\n  exec: 'false {{sandbox}}'\n  delete: '{delete}'\n  list: ls boxes\n"
+    );
+    let suite = Suite::new(&config);
+    fs_err::create_dir(suite.path().join("boxes")).unwrap();
+    suite.run("").0.code(4);
+    let at = serde_json::json!({ "sandboxes_at": { "run_id": "r1", "whereabouts": "command" } });
+    let mut ledger = format!("{at}\n");
+    for name in names {
+        let named = serde_json::json!({ "sandbox_named": { "name": name, "attempt": null } });
+        let created = serde_json::json!({ "sandbox_created": { "name": name, "id": name } });
+        ledger += &format!("{named}\n{created}\n");
+        suite.write(&format!("boxes/{name}/file"), "x");
+    }
+    suite.write("out/sandboxes.jsonl", &ledger);
+    suite
+}
+
+#[test]
+fn a_run_is_not_replaced_while_it_is_all_that_is_known_of_its_sandboxes() {
+    let suite = with_sandboxes(&["stuck", "there"]);
+    let journal = suite.read("out/journal.jsonl");
+    let refused = suite.ev("run -o out --overwrite");
+    let said = stderr(&refused);
+    assert!(said.contains("deleted 1 sandbox of"), "{said}");
+    assert!(said.contains("cannot replace the run"), "{said}");
+    refused.code(2);
+    assert_eq!(suite.read("out/journal.jsonl"), journal);
+    fs_err::remove_dir_all(suite.path().join("boxes/stuck")).unwrap();
+    suite.ev("run -o out --overwrite").code(4);
+    assert_ne!(suite.read("out/journal.jsonl"), journal);
+}
+
+#[test]
+fn a_torn_name_is_passed_over_however_often_one_cleans_up() {
+    let suite = with_sandboxes(&["stuck"]);
+    let ledger = suite.read("out/sandboxes.jsonl");
+    suite.write("out/sandboxes.jsonl", &format!("{ledger}{{\"sandbox_na"));
+    for _ in 0..2 {
+        let cleanup = suite.ev("cleanup out");
+        assert!(
+            stderr(&cleanup).contains("still there: 1"),
+            "{}",
+            stderr(&cleanup)
+        );
+        cleanup.code(3);
+    }
+    fs_err::remove_dir_all(suite.path().join("boxes/stuck")).unwrap();
+    suite.ev("cleanup out").code(0);
+    assert_eq!(stderr(&suite.ev("cleanup out")), "nothing to clean up\n");
 }
 
 #[test]
