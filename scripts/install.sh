@@ -30,7 +30,11 @@ checksum() {
 # 1. A binary that is there already.
 if [ -n "${EVALWAVE_INPUT_BINARY_PATH-}" ]; then
   [ -f "$EVALWAVE_INPUT_BINARY_PATH" ] || die "input \`binary-path\`: there is no such file"
-  found "$EVALWAVE_INPUT_BINARY_PATH"
+  case "$EVALWAVE_INPUT_BINARY_PATH" in
+    # A name alone would be looked for on the PATH.
+    /* | [A-Za-z]:*) found "$EVALWAVE_INPUT_BINARY_PATH" ;;
+    *) found "$PWD/$EVALWAVE_INPUT_BINARY_PATH" ;;
+  esac
 fi
 
 case "${RUNNER_OS-}-${RUNNER_ARCH-}" in

@@ -13,7 +13,7 @@ pub const MASK: &str = "***";
 /// A secret shorter than this would blot out ordinary text, so it is not redacted.
 pub const MIN_SECRET: usize = 8;
 
-/// Finds secrets as they are, and base64-, URL- and JSON-encoded.
+/// Finds secrets as they are, and base64-, URL- and JSON-encoded, and as names stand in Markdown.
 #[derive(Clone, Debug, Default)]
 pub struct Redactor {
     finder: Option<AhoCorasick>,
@@ -124,7 +124,7 @@ impl RedactedStream<'_> {
 /// A secret in every form in which it is looked for.
 fn forms(secret: &str) -> Vec<String> {
     let json = in_json(secret);
-    let mut forms = vec![secret.to_owned(), in_json(&json), json];
+    let mut forms = vec![secret.to_owned(), in_entities(secret), in_json(&json), json];
     forms.extend(
         URL_SETS
             .iter()
@@ -184,6 +184,16 @@ const FORM: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'*');
 
+/// With every ASCII character that is neither letter nor digit as a numeric entity.
+fn in_entities(text: &str) -> String {
+    let is_plain = |character: char| !character.is_ascii() || character.is_ascii_alphanumeric();
+    let encoded = text.chars().map(|character| match is_plain(character) {
+        true => character.to_string(),
+        false => format!("&#{};", u32::from(character)),
+    });
+    encoded.collect()
+}
+
 /// The text between the quotes.
 fn in_json(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
@@ -242,6 +252,8 @@ mod tests {
             "s3cr3t-%2F%22va+lue%22%2B%27%28w_i.t%7Eh%29%3D%24igns%21*",
             // JSON inside of JSON.
             r#"s3cr3t-/\\\"va lue\\\"+'(w_i.t~h)=$igns!*"#,
+            // A name in a comment of ours.
+            "s3cr3t&#45;&#47;&#34;va&#32;lue&#34;&#43;&#39;&#40;w&#95;i&#46;t&#126;h&#41;&#61;&#36;igns&#33;&#42;",
         ];
         for form in printed {
             assert_eq!(redactor.text(form), MASK);

@@ -10,14 +10,13 @@ use camino::Utf8Path;
 
 use super::arguments::{InitArguments, PlanArguments, SelectionArguments, TextOrJson, given};
 use super::context::Context;
+use super::sources::CONFIG_FILES;
 use super::{Failure, plan, tell};
 use crate::catalog;
 use crate::model::ExitCode;
 use place::Place;
 use preset::Preset;
 
-/// Where the configuration is looked for, the first of them where it is written.
-const CONFIGS: [&str; 2] = ["evalwave.yml", ".github/evalwave.yml"];
 const WORKFLOW: &str = ".github/workflows/evals.yml";
 
 pub(super) fn init(arguments: &InitArguments, context: &Context) -> Result<ExitCode, Failure> {
@@ -29,10 +28,10 @@ pub(super) fn init(arguments: &InitArguments, context: &Context) -> Result<ExitC
         let what = format!("cannot write a workflow for the directory `{}`", place.down);
         return Err(anyhow!("{what}\nexpected letters, digits and . _ - / in its name").into());
     }
-    let there = CONFIGS.iter().find(|path| root.join(path).exists());
+    let there = CONFIG_FILES.iter().find(|path| root.join(path).exists());
     let (name, config) = match there {
         Some(there) => (*there, fs_err::read_to_string(root.join(there))?),
-        None => (CONFIGS[0], preset.config()),
+        None => (CONFIG_FILES[0], preset.config()),
     };
     // A configuration that cannot be used is told before anything is written.
     let workflow = preset::workflow(name, &config, label, &place)?;

@@ -16,8 +16,8 @@ use crate::model::{Pair, Policy, ResultSet, RunPlan};
 use crate::plan::{self, Experience, Globs, PlanError, Request, Select};
 use crate::results;
 
-/// Where a configuration is looked for.
-const CONFIG_FILES: [&str; 2] = ["evalwave.yml", ".github/evalwave.yml"];
+/// Where a configuration is looked for; a first one is written where it is looked for first.
+pub(super) const CONFIG_FILES: [&str; 2] = ["evalwave.yml", ".github/evalwave.yml"];
 
 /// A configuration that leaves everything as by default.
 const DEFAULTS: &[u8] = b"version: 1\nsuite: { pairs: [] }\nattempt: { command: 'true' }\n";

@@ -168,8 +168,17 @@ fn distrust(summary: &mut Summary, run_url: &str, invocation: &Invocation) {
     summary.run.url = Some(run_url.to_owned());
     if let Some(comparison) = &mut summary.comparison {
         comparison.current.run_url = Some(run_url.to_owned());
-        let home = format!("{}/{}/", invocation.server_url, invocation.repository);
-        comparison.baseline.run_url.take_if(|url| !url.starts_with(&home));
+        let home = format!(
+            "{}/{}/actions/runs/",
+            invocation.server_url, invocation.repository
+        );
+        // Dots in an address could lead out of where it begins.
+        let is_run = |url: &String| {
+            let run = url.strip_prefix(&home).unwrap_or_default();
+            let id = run.split_once("/attempts/").map_or(run, |(id, _)| id);
+            id.parse::<u64>().is_ok() && !run.contains(['.', '%', '?', '#'])
+        };
+        comparison.baseline.run_url.take_if(|url| !is_run(url));
     }
 }
 

@@ -51,6 +51,20 @@ fn the_inputs_are_those_of_the_table_and_each_is_handed_over() {
 }
 
 #[test]
+fn the_step_that_cleans_up_knows_how_the_sandboxes_were_made() {
+    let action = yaml("action.yml");
+    let steps = action["runs"]["steps"].as_array().unwrap();
+    let run = |step: &Value| step["run"].as_str().unwrap_or_default().to_owned();
+    let step = steps.iter().find(|step| run(step).contains(" cleanup ")).unwrap();
+    for input in ["config", "sandbox", "github-token"] {
+        assert_eq!(
+            step["env"][input_variable(input)],
+            format!("${{{{ inputs.{input} }}}}")
+        );
+    }
+}
+
+#[test]
 fn every_use_is_pinned_to_a_commit() {
     let action = yaml("action.yml");
     let steps = action["runs"]["steps"].as_array().unwrap();

@@ -70,6 +70,7 @@ impl Release {
         fs_err::write(self.at("output"), "").unwrap();
         Command::new("bash")
             .arg(self.at("tree/scripts/install.sh"))
+            .current_dir(self.place.path())
             .env_clear()
             .env("PATH", std::env::var("PATH").unwrap())
             .env("GITHUB_OUTPUT", self.at("output"))
@@ -178,6 +179,9 @@ fn a_binary_that_is_named_is_taken_before_anything_else() {
         release.installs(&[("EVALWAVE_INPUT_BINARY_PATH", named.as_str())]),
         named
     );
+    // A path of the workspace is not looked for on the PATH.
+    let relative = release.installs(&[("EVALWAVE_INPUT_BINARY_PATH", "evalwave")]);
+    assert_eq!(relative, named);
     let refusal = release.refuses(&[("EVALWAVE_INPUT_BINARY_PATH", "nowhere")]);
     assert!(
         refusal.contains("input `binary-path`: there is no such file"),

@@ -80,6 +80,17 @@ fn a_fork_without_the_secrets_is_skipped_and_says_how_it_can_be_run() {
     assert!(step.annotations("notice")[0].contains(&how), "{}", step.log);
     assert!(step.summary.contains("### Evals: skipped"), "{}", step.summary);
     assert_eq!(workflow.github.asked(), Vec::<String>::new());
+    // Its shards have left nothing to merge, and that is as it should be.
+    let merge = workflow
+        .input("command", "merge")
+        .input("output-dir", "shards")
+        .run();
+    assert_eq!(
+        (merge.code, merge.output("conclusion")),
+        (0, "skipped"),
+        "{}",
+        merge.log
+    );
 }
 
 #[test]
@@ -222,25 +233,40 @@ fn the_second_workflow_comments_on_the_forks_pull_request() {
 #[test]
 fn an_artifact_is_data_and_leads_nobody_astray() {
     let (workflow, results) = second_workflow();
-    let path = results.join("summary.json");
-    let mut summary: Value = serde_json::from_slice(&fs_err::read(&path).unwrap()).unwrap();
+    let path_of_summary = results.join("summary.json");
+    let mut summary: Value = serde_json::from_slice(&fs_err::read(&path_of_summary).unwrap()).unwrap();
     summary["run"]["url"] = json!("https://example.com/phish");
     summary["comparison"]["baseline"]["run_url"] = json!("https://example.com/phish");
     summary["notices"] = json!(["<img src=x> @everyone [here](https://example.com)"]);
-    fs_err::write(&path, summary.to_string()).unwrap();
+    fs_err::write(&path_of_summary, summary.to_string()).unwrap();
     workflow.call(&["comment", results.as_str()]);
     let body = workflow.comments().remove(0);
     assert!(!body.contains("example.com/phish"), "{body}");
+    let repository = "https://github.com/octo/evals";
+    for (path, is_shown) in [
+        ("/actions/runs/7", true),
+        ("/actions/runs/7/attempts/2", true),
+        ("/../../someone/page", false),
+        ("/actions/runs/%2e%2e/%2e%2e/page", false),
+        ("/actions/runs/7/attempts/../../../page", false),
+    ] {
+        let url = format!("{repository}{path}");
+        summary["comparison"]["baseline"]["run_url"] = json!(url);
+        fs_err::write(&path_of_summary, summary.to_string()).unwrap();
+        workflow.call(&["comment", results.as_str()]);
+        let body = workflow.comments().remove(0);
+        assert_eq!(body.contains(&url), is_shown, "{body}");
+    }
     assert!(!body.contains("<img") && !body.contains("@everyone"), "{body}");
 
     for (key, value) in [("suite", json!("x --> <b>")), ("started_at", json!("yesterday"))] {
         let mut broken = summary.clone();
         broken["run"][key] = value;
-        fs_err::write(&path, broken.to_string()).unwrap();
+        fs_err::write(&path_of_summary, broken.to_string()).unwrap();
         let step = workflow.call(&["comment", results.as_str()]);
         assert_eq!(step.code, 2, "{key}: {}", step.log);
     }
-    fs_err::write(&path, b"\xff\x00").unwrap();
+    fs_err::write(&path_of_summary, b"\xff\x00").unwrap();
     assert_eq!(workflow.call(&["comment", results.as_str()]).code, 2);
     assert_eq!(workflow.comments().len(), 1);
 }
