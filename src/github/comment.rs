@@ -108,6 +108,8 @@ async fn write(
     let mut body = thread.body(&mut sizes, render);
     let mut done: Option<Published> = None;
     let mut failed = 0;
+    // What was there before the last change, and how often it has been seen since.
+    let mut before: Option<(Vec<Seen>, u32)> = None;
     for _ in 0..MAX_ROUNDS {
         let seen = match (thread.look().await, &done) {
             (Ok(seen), _) => seen,
@@ -115,6 +117,17 @@ async fn write(
             (Err(_), Some(done)) => return Ok(Some(done.clone())),
             (Err(error), None) => return Err(error),
         };
+        // A list may lag behind a change, and says nothing new then.
+        if let Some((_, times)) = before.as_mut().filter(|(before, _)| *before == seen) {
+            *times += 1;
+            if *times < TRIES {
+                client.wait(Again::Soon, *times).await;
+                continue;
+            }
+            if done.is_some() {
+                return Ok(done);
+            }
+        }
         let written = match decide(&seen, stamp, &body) {
             Step::Post if !begin => return Ok(done),
             Step::Post => thread.post(&body.text).await.map(Published::Created),
@@ -126,13 +139,17 @@ async fn write(
                 for id in ids {
                     thread.delete(id).await?;
                 }
+                before = Some((seen, 0));
                 continue;
             }
             Step::Rest { url, newer: true } => return Ok(Some(Published::Newer(url))),
             Step::Rest { url, newer: false } => return Ok(Some(done.unwrap_or(Published::Unchanged(url)))),
         };
         match written {
-            Ok(published) => done = Some(published),
+            Ok(published) => {
+                done = Some(published);
+                before = Some((seen, 0));
+            }
             Err(error) if error.status() == Some(422) && sizes.len() > 0 => {
                 body = thread.body(&mut sizes, render);
             }

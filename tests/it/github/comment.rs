@@ -275,6 +275,48 @@ async fn a_lost_post_is_not_doubled() {
     assert_eq!(github.writes(), 1);
 }
 
+/// The next so many looks after the first show what was there before.
+fn lag(github: &Github, looks: usize) {
+    let about = "GET /repos/octo/evals/issues/7";
+    let mut state = github.state();
+    let before = state.comments.clone();
+    state.trouble(about, 1, || Fault::Late(before.clone()));
+    state.trouble(about, looks, || Fault::Late(before.clone()));
+}
+
+#[tokio::test]
+async fn a_list_that_lags_behind_a_change_has_nothing_done_twice() {
+    for looks in [1, 2, 20] {
+        let github = with(Vec::new());
+        lag(&github, looks);
+        let published = say(&github, &stamp(5), "once").await.unwrap();
+        assert!(matches!(published, Published::Created(_)), "{published:?}");
+        assert_eq!((left(&github), github.writes()), (one(101, "once"), 1), "{looks}");
+
+        let github = with(vec![said(1, 4, "before")]);
+        lag(&github, looks);
+        let published = say(&github, &stamp(5), "now").await.unwrap();
+        assert!(matches!(published, Published::Updated(_)), "{published:?}");
+        assert_eq!((left(&github), github.writes()), (one(1, "now"), 1), "{looks}");
+    }
+    let github = with(vec![said(1, 5, "the same"), said(2, 3, "besides")]);
+    lag(&github, 2);
+    let published = say(&github, &stamp(5), "the same").await.unwrap();
+    assert!(matches!(published, Published::Unchanged(_)), "{published:?}");
+    assert_eq!((left(&github), github.writes()), (one(1, "the same"), 1));
+}
+
+#[tokio::test]
+async fn a_comment_of_another_run_that_is_seen_late_is_folded_all_the_same() {
+    let github = with(Vec::new());
+    github.state().trouble("POST /repos", 1, || {
+        Fault::After(Box::new(|state| state.comments.push(said(102, 4, "older"))))
+    });
+    lag(&github, 1);
+    say(&github, &stamp(5), "newer").await.unwrap();
+    assert_eq!(left(&github), one(101, "newer"));
+}
+
 #[tokio::test]
 async fn a_post_that_never_arrived_is_sent_again() {
     for fault in [|| Fault::Drop, || Fault::Status(502, Vec::new())] {

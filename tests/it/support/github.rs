@@ -142,6 +142,13 @@ async fn answer(
             change(&mut state);
             (answer, false)
         }
+        Some(Fault::Late(comments)) => {
+            let mut state = state.lock().unwrap();
+            let now = std::mem::replace(&mut state.comments, comments);
+            let answer = routes::answer(&mut state, &exchange);
+            state.comments = now;
+            (answer, false)
+        }
         Some(Fault::Meet(barrier)) => {
             let answer = routes::answer(&mut state.lock().unwrap(), &exchange);
             barrier.wait().await;

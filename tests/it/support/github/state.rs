@@ -290,6 +290,8 @@ pub(crate) enum Fault {
     Lost,
     /// The answer is this status, with these headers.
     Status(u16, Vec<(&'static str, String)>),
+    /// The answer is what it was when these were the comments.
+    Late(Vec<Comment>),
     /// It is done, and then somebody else does this before the answer arrives.
     After(Box<dyn FnOnce(&mut State) + Send>),
     /// It is done, and the answer waits until others have come as far.
