@@ -90,34 +90,6 @@ pub async fn list(
     Ok(artifacts)
 }
 
-/// The newest artifact of this name that one attempt of a run has made: an earlier attempt's stays listed.
-///
-/// # Errors
-/// GitHub does not answer with it.
-pub async fn of_attempt(
-    client: &Client,
-    repository: &Repository,
-    run: u64,
-    attempt: u32,
-    name: &str,
-) -> Result<Option<Artifact>, GithubError> {
-    #[derive(Deserialize)]
-    struct Attempt {
-        run_started_at: Option<Timestamp>,
-    }
-    let ask = Ask::new(format!("read attempt {attempt} of run {run}"), ACTIONS_READ);
-    let path = format!("/repos/{repository}/actions/runs/{run}/attempts/{attempt}");
-    let started = client.get::<Attempt>(&ask, &path).await?.run_started_at;
-    let artifacts = list(client, repository, run, name).await?;
-    Ok(artifacts
-        .into_iter()
-        .next()
-        .filter(|artifact| match (artifact.created_at, started) {
-            (Some(created), Some(started)) => created >= started,
-            _ => true,
-        }))
-}
-
 /// Reads the file called `file` out of an artifact.
 ///
 /// # Errors
@@ -128,8 +100,22 @@ pub async fn read(
     artifact: &Artifact,
     file: &str,
 ) -> Result<Vec<u8>, ReadError> {
+    let [bytes] = read_each(client, repository, artifact, [file]).await?;
+    Ok(bytes?)
+}
+
+/// Reads some files out of an artifact, which is fetched once.
+///
+/// # Errors
+/// It cannot be read; a file that is not there, or is beyond limits, is an error of its own.
+pub async fn read_each<const N: usize>(
+    client: &Client,
+    repository: &Repository,
+    artifact: &Artifact,
+    files: [&str; N],
+) -> Result<[Result<Vec<u8>, BadZip>; N], ReadError> {
     let archive = archive(client, repository, artifact).await?;
-    Ok(zip::read(&archive, file, LIMITS)?)
+    Ok(files.map(|file| zip::read(&archive, file, LIMITS)))
 }
 
 /// Reads all files of an artifact, each with its path below the artifact's root.

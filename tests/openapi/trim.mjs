@@ -13,7 +13,6 @@ const routes = [
   "GET /repos/{owner}/{repo}/actions/artifacts/{artifact_id}/{archive_format}",
   "GET /repos/{owner}/{repo}/actions/runs/{run_id}",
   "GET /repos/{owner}/{repo}/actions/runs/{run_id}/artifacts",
-  "GET /repos/{owner}/{repo}/actions/runs/{run_id}/attempts/{attempt_number}",
   "GET /repos/{owner}/{repo}/actions/workflows/{workflow_id}/runs",
   "GET /repos/{owner}/{repo}/commits",
   "GET /repos/{owner}/{repo}/commits/{ref}",

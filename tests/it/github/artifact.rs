@@ -1,11 +1,11 @@
-//! One file out of an artifact, within limits; and which artifact.
+//! Files out of an artifact, within limits.
 
 use evalwave::github::Client;
-use evalwave::github::artifact::{Artifact, ReadError, list, of_attempt, read};
+use evalwave::github::artifact::{Artifact, ReadError, list, read, read_each};
 use sha2::{Digest as _, Sha256};
 
 use super::client;
-use crate::support::github::{Fault, Github, Run, State, archive, artifact_of, day, summary};
+use crate::support::github::{Fault, Github, Run, State, archive};
 
 fn state_with(bytes: Vec<u8>) -> State {
     let mut state = State::with_history(&["a"]);
@@ -47,6 +47,29 @@ async fn only_the_named_file_is_read_and_the_token_stays_with_github() {
     );
     assert_eq!(blob.authorization, None);
     assert!(state.exchanges[0].authorization.is_some());
+}
+
+#[tokio::test]
+async fn files_of_one_artifact_are_read_with_one_download() {
+    let github = Github::start(state_with(archive(&[("a", b"one"), ("b/a", b"two")])));
+    let client = client(&github);
+    let artifact = only(&client).await;
+    let files = ["b/a", "c", "a"];
+    let read = read_each(&client, &"octo/evals".parse().unwrap(), &artifact, files).await;
+    let read = read.unwrap().map(|file| file.map_err(|error| error.to_string()));
+    assert_eq!(
+        read,
+        [
+            Ok(b"two".to_vec()),
+            Err("there is no `c` in it".to_owned()),
+            Ok(b"one".to_vec())
+        ]
+    );
+    let asked = github.asked();
+    assert_eq!(
+        asked.iter().filter(|line| line.starts_with("GET /blob/")).count(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -130,33 +153,4 @@ async fn no_message_shows_the_signature_of_an_address() {
             .starts_with("cannot download artifact `evalwave-all`: no answer (")
     );
     assert!(!format!("{error:?}").contains("sig="), "{error:?}");
-}
-
-#[tokio::test]
-async fn an_attempt_has_no_part_in_what_an_earlier_one_has_left() {
-    let mut state = State::with_history(&["a"]);
-    state.runs.push(Run {
-        run_attempt: 2,
-        created_at: day(5),
-        ..Run::pushed(3, "a")
-    });
-    // Made on day 2.
-    state
-        .artifacts
-        .push(artifact_of(3, "evalwave-all", &summary("all", None)));
-    let github = Github::start(state);
-    let client = client(&github);
-    let repository = "octo/evals".parse().unwrap();
-    let found = of_attempt(&client, &repository, 3, 2, "evalwave-all")
-        .await
-        .unwrap();
-    assert_eq!(found, None);
-    let mut later = artifact_of(3, "evalwave-all", &summary("all", None));
-    later.id = 31;
-    later.created_at = Some(day(6));
-    github.state().artifacts.push(later);
-    let found = of_attempt(&client, &repository, 3, 2, "evalwave-all")
-        .await
-        .unwrap();
-    assert_eq!(found.map(|artifact| artifact.id), Some(31));
 }

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use evalwave::github::artifact::of_attempt;
 use evalwave::github::baseline::{Event, Measured, Place, ThisRun, Wanted, find};
 use evalwave::github::comment::{Stamp, State as Progress, Target, publish};
 use evalwave::github::pull_request::{by_head, read};
@@ -68,9 +67,6 @@ async fn every_described_route_is_asked_as_it_is_described() {
         };
         find(&client, &wanted, 1).await;
     }
-    of_attempt(&client, &repository, 1, 1, "evalwave-all")
-        .await
-        .unwrap();
     read(&client, &repository, 7).await.unwrap();
     by_head(&client, &repository, &repository, "topic", "x")
         .await

@@ -84,10 +84,6 @@ pub(super) fn answer(state: &mut State, exchange: &Exchange) -> Answer {
         ("GET", ["actions", "workflows", workflow, "runs"]) => runs(state, workflow, &ask),
         ("GET", ["actions", "runs", id]) => found(run(state, id).map(|run| run_json(state, run))),
         ("GET", ["actions", "runs", id, "artifacts"]) => artifacts(state, id, &ask),
-        ("GET", ["actions", "runs", id, "attempts", attempt]) => {
-            let run = run(state, id).filter(|run| run.run_attempt.to_string() == *attempt);
-            found(run.map(|run| run_json(state, run)))
-        }
         ("GET", ["actions", "artifacts", id, "zip"]) => location(state, id),
         ("GET", ["commits"]) => commits(state, &ask),
         ("GET", ["commits", reference]) => match state.commit_of(reference) {
@@ -187,7 +183,7 @@ fn run<'s>(state: &'s State, id: &str) -> Option<&'s Run> {
 
 fn run_json(state: &State, run: &Run) -> Value {
     let mut said = json!({
-        "id": run.id, "run_number": run.id, "run_attempt": run.run_attempt, "event": run.event,
+        "id": run.id, "run_number": run.id, "event": run.event,
         "status": run.status, "head_branch": run.head_branch, "created_at": run.created_at,
         "run_started_at": run.created_at, "path": format!(".github/workflows/{}", run.workflow),
         "html_url": format!("https://github.com/{}/actions/runs/{}", state.repository, run.id),

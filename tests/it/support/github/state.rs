@@ -142,7 +142,6 @@ pub(crate) struct Run {
     pub(crate) head_repository: Option<u64>,
     pub(crate) workflow: &'static str,
     pub(crate) created_at: String,
-    pub(crate) run_attempt: u32,
 }
 
 impl Run {
@@ -162,7 +161,6 @@ impl Run {
                 id / 60 % 24,
                 id % 60
             ),
-            run_attempt: 1,
         }
     }
 
@@ -290,10 +288,10 @@ pub(crate) enum Fault {
     Lost,
     /// The answer is this status, with these headers.
     Status(u16, Vec<(&'static str, String)>),
-    /// The answer is what it was when these were the comments.
-    Late(Vec<Comment>),
     /// It is done, and then somebody else does this before the answer arrives.
     After(Box<dyn FnOnce(&mut State) + Send>),
+    /// The answer is what it was when these were the comments.
+    Late(Vec<Comment>),
     /// It is done, and the answer waits until others have come as far.
     Meet(Arc<Barrier>),
 }
