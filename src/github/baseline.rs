@@ -19,6 +19,8 @@ pub struct Wanted {
     pub workflow: String,
     /// The suite.
     pub suite: String,
+    /// What this job's results are kept as, those of the whole suite where it runs a part: earlier runs have theirs there.
+    pub artifact: String,
     /// The run that asks: it is never its own baseline.
     pub run: ThisRun,
     /// Where to look.
@@ -134,11 +136,14 @@ pub struct Earlier {
     pub results: Vec<ResultSet>,
     /// Why they may not be all: the look-up failed, and how.
     pub failed: Option<String>,
+    /// They are fewer than were wanted, and so many runs were opened for them, which is the most.
+    pub exhausted: Option<usize>,
 }
 
 /// Looks for the baseline, and for as many as `history` runs before it, which are held to the same rules.
 pub async fn find(client: &Client, wanted: &Wanted, history: u32) -> (Search, Earlier) {
-    let mut candidates = match Candidates::list(client, wanted).await {
+    let history = history as usize;
+    let mut candidates = match Candidates::list(client, wanted, history).await {
         Ok(candidates) => candidates,
         Err(error) => return (Search::Failed(in_full(&error)), Earlier::default()),
     };
@@ -148,7 +153,7 @@ pub async fn find(client: &Client, wanted: &Wanted, history: u32) -> (Search, Ea
         Err(error) => return (Search::Failed(in_full(&error)), Earlier::default()),
     };
     let mut earlier = Earlier::default();
-    while earlier.results.len() < history as usize {
+    while earlier.results.len() < history {
         match candidates.next(client).await {
             Ok(Some(candidate)) => {
                 // What came after the baseline is no history of it.
@@ -156,7 +161,10 @@ pub async fn find(client: &Client, wanted: &Wanted, history: u32) -> (Search, Ea
                     earlier.results.push(candidate.results);
                 }
             }
-            Ok(None) => break,
+            Ok(None) => {
+                earlier.exhausted = candidates.exhausted();
+                break;
+            }
             Err(error) => {
                 earlier.failed = Some(in_full(&error));
                 break;

@@ -182,6 +182,16 @@ impl Step {
             .unwrap_or_else(|| panic!("no output `{name}`: {:?}\n{}", self.outputs, self.log))
     }
 
+    /// Its summary.json.
+    pub(super) fn document(&self) -> Value {
+        serde_json::from_slice(&fs_err::read(self.output("summary-path")).unwrap()).unwrap()
+    }
+
+    /// What the run says besides its results.
+    pub(super) fn notices(&self) -> String {
+        self.document()["notices"].to_string()
+    }
+
     /// The log's annotations of one kind.
     pub(super) fn annotations(&self, kind: &str) -> Vec<&str> {
         let start = format!("::{kind} ");

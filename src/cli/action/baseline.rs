@@ -29,6 +29,8 @@ pub(super) struct Looking<'a> {
     pub(super) suite: &'a Suite,
     /// The sources come from an input, and start where the step is.
     pub(super) named: bool,
+    /// What the whole suite's results are kept as.
+    pub(super) artifact: String,
     pub(super) subject: &'a Subject,
     pub(super) invocation: &'a Invocation,
     pub(super) client: Option<&'a Client>,
@@ -85,6 +87,7 @@ impl Looking<'_> {
                 Err(why) => return Ok(Looked::none(format!("no baseline: {why}"))),
             };
             let (search, earlier) = self.find(place).await;
+            notes.extend(self.fewer(&earlier));
             histories.push(earlier.results);
             failed = failed.or(earlier
                 .failed
@@ -145,6 +148,16 @@ impl Looking<'_> {
         Some(id.parse().map(Place::Run).map_err(|_| "`run:` needs a number"))
     }
 
+    /// Says that a history is shorter than it was wanted, and why.
+    fn fewer(&self, earlier: &Earlier) -> Option<String> {
+        let opened = earlier.exhausted?;
+        Some(format!(
+            "the history has {} of the {} runs that were asked for: {opened} runs were looked through, and no more are",
+            earlier.results.len(),
+            self.suite.config.history.runs
+        ))
+    }
+
     async fn find(&self, place: Place) -> (Search, Earlier) {
         let Some(client) = self.client else {
             let how = "GitHub cannot be asked".to_owned();
@@ -162,6 +175,7 @@ impl Looking<'_> {
             repository: self.invocation.repository.clone(),
             workflow,
             suite: self.suite.config.suite.name.clone(),
+            artifact: self.artifact.clone(),
             run: ThisRun {
                 id: self.invocation.run_id,
                 number: self.invocation.run_number,

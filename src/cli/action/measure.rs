@@ -292,6 +292,7 @@ impl Measurement<'_> {
         let looking = Looking {
             suite: self.suite,
             named: self.inputs.names_baseline,
+            artifact: self.artifact_of_whole(),
             subject: &subject,
             invocation: self.invocation,
             client: client.as_ref(),
@@ -320,13 +321,28 @@ impl Measurement<'_> {
         temporary.join("evalwave").join(run_id)
     }
 
+    /// What the results are kept as.
     pub(super) fn artifact(&self) -> String {
-        self.inputs.artifact.clone().unwrap_or_else(|| {
-            let suite = &self.suite.config.suite.name;
-            match self.inputs.shard {
-                None => format!("evalwave-{suite}"),
-                Some(shard) => format!("evalwave-{suite}-{}", shard.to_string().replace('/', "-of-")),
-            }
+        let named = self.inputs.artifact.clone();
+        named.unwrap_or_else(|| self.artifact_of_whole() + &self.part())
+    }
+
+    /// What those of the whole suite are kept as, which is where a baseline is looked for.
+    fn artifact_of_whole(&self) -> String {
+        let named = self.inputs.artifact.as_deref();
+        // A shard that is called otherwise than ours are does not say what the whole is called.
+        let named = named.and_then(|name| name.strip_suffix(&self.part()));
+        named.map_or_else(
+            || format!("evalwave-{}", self.suite.config.suite.name),
+            str::to_owned,
+        )
+    }
+
+    /// What a shard's name has at its end.
+    fn part(&self) -> String {
+        let shard = self.inputs.shard.as_ref();
+        shard.map_or_else(String::new, |shard| {
+            format!("-{}", shard.to_string().replace('/', "-of-"))
         })
     }
 

@@ -14,8 +14,8 @@ use crate::github::{Repository, segment};
 /// Artifacts are kept no longer unless somebody has said so.
 const WINDOW: SignedDuration = SignedDuration::from_hours(90 * 24);
 
-/// Most pages of a list of runs, 100 on each.
-const RUN_PAGES: usize = 5;
+/// Most pages of a list of runs, 100 on each: GitHub lists no more of those that match a filter.
+const RUN_PAGES: usize = 10;
 
 /// Most pages of a list of commits, 100 on each.
 const COMMIT_PAGES: usize = 3;

@@ -11,7 +11,8 @@ use crate::github::error::GithubError;
 use crate::model::{ResultSet, SelectionKind, Summary};
 use crate::results;
 
-/// No more runs than this are opened in search of results.
+/// No more runs than this are opened in search of a baseline, nor beside the runs before it: of those, some have no
+/// results, and some are newer than the baseline.
 const MOST: usize = 20;
 
 /// The file of an artifact that results are read from.
@@ -23,7 +24,9 @@ const FILE: &str = "summary.json";
 pub struct Candidates<'a> {
     wanted: &'a Wanted,
     /// The name of the artifact that is read.
-    artifact: String,
+    artifact: &'a str,
+    /// How many runs before the baseline are wanted.
+    history: usize,
     queue: VecDeque<(Run, Fit)>,
     /// What is asked where the queue holds no result at all.
     fallback: Option<Branch>,
@@ -53,14 +56,15 @@ struct Branch {
 }
 
 impl<'a> Candidates<'a> {
-    /// Lists the runs that can be a baseline.
+    /// Lists the runs that can be a baseline, or one of `history` runs before it.
     ///
     /// # Errors
     /// GitHub does not answer: nobody knows whether there are any.
-    pub async fn list(client: &Client, wanted: &'a Wanted) -> Result<Self, GithubError> {
+    pub async fn list(client: &Client, wanted: &'a Wanted, history: usize) -> Result<Self, GithubError> {
         let mut candidates = Self {
             wanted,
-            artifact: format!("evalwave-{}", wanted.suite),
+            artifact: &wanted.artifact,
+            history,
             queue: VecDeque::new(),
             fallback: None,
             base: "base".to_owned(),
@@ -74,14 +78,19 @@ impl<'a> Candidates<'a> {
         match &wanted.place {
             Place::Auto(event) => candidates.of_event(client, event).await?,
             Place::Artifact { name, event } => {
-                candidates.artifact.clone_from(name);
+                candidates.artifact = name;
                 candidates.of_event(client, event).await?;
                 // What an earlier job of this very run has left under that name is meant first of all.
-                let own = Run {
-                    id: wanted.run.id,
-                    ..Run::default()
-                };
-                candidates.queue.push_front((own, Fit::Unrelated));
+                if !candidates.would_be_itself(wanted.run.id) {
+                    let own = Run {
+                        id: wanted.run.id,
+                        ..Run::default()
+                    };
+                    candidates.queue.push_front((own, Fit::Unrelated));
+                }
+            }
+            Place::Run(id) if candidates.would_be_itself(*id) => {
+                candidates.looked_for = format!("run {id} is this very run, which is no baseline of itself");
             }
             Place::Run(id) => {
                 candidates.strict = false;
@@ -105,7 +114,7 @@ impl<'a> Candidates<'a> {
     pub async fn next(&mut self, client: &Client) -> Result<Option<Found>, GithubError> {
         loop {
             while let Some((run, fit)) = self.queue.pop_front() {
-                if self.opened == MOST {
+                if self.exhausted().is_some() {
                     return Ok(None);
                 }
                 self.opened += 1;
@@ -121,6 +130,24 @@ impl<'a> Candidates<'a> {
                 return Ok(None);
             }
         }
+    }
+
+    /// How many runs were opened, once no more are.
+    pub(super) fn exhausted(&self) -> Option<usize> {
+        let most = match self.found {
+            0 => MOST,
+            _ => self.most(),
+        };
+        (self.opened == most).then_some(most)
+    }
+
+    fn most(&self) -> usize {
+        MOST + self.history
+    }
+
+    /// Whether what is read of a run is what this job has kept itself, in an earlier attempt.
+    fn would_be_itself(&self, run: u64) -> bool {
+        run == self.wanted.run.id && self.artifact == self.wanted.artifact
     }
 
     /// Why there is none, in words.
@@ -218,7 +245,7 @@ impl<'a> Candidates<'a> {
         };
         let filter = format!("branch={}", crate::github::segment(&branch.name));
         let on_branch = |run: &Run| may_be(run) && run.branch.as_deref() == Some(&branch.name);
-        let mut runs = workflow.runs(&filter, now, MOST, on_branch).await?;
+        let mut runs = workflow.runs(&filter, now, self.most(), on_branch).await?;
         self.looked_for = format!(
             "no finished run of `{}` on `{}` in the last 90 days",
             self.wanted.workflow, branch.name
@@ -229,7 +256,9 @@ impl<'a> Candidates<'a> {
             let mut queued = Vec::new();
             if branch.queue && !exact {
                 let in_queue = |run: &Run| may_be(run) && run.is_queued_for(&branch.name);
-                queued = workflow.runs("event=merge_group", now, MOST, in_queue).await?;
+                queued = workflow
+                    .runs("event=merge_group", now, self.most(), in_queue)
+                    .await?;
             }
             let looked_for: HashSet<&str> = runs
                 .iter()
@@ -265,7 +294,9 @@ impl<'a> Candidates<'a> {
         let filter = format!("head_sha={commit}");
         let id = self.wanted.run.id;
         let of_tag = |run: &Run| run.is_trusted(&TRUSTED_OF_TAG) && run.id != id;
-        let runs = workflow.runs(&filter, self.wanted.now, MOST, of_tag).await?;
+        let runs = workflow
+            .runs(&filter, self.wanted.now, self.most(), of_tag)
+            .await?;
         let steps = HashMap::from([(commit, 0)]);
         self.queue.extend(order::order(runs, &steps));
         Ok(())
@@ -294,12 +325,12 @@ impl<'a> Candidates<'a> {
     /// The results of a run, or why it has none that count.
     async fn open(&self, client: &Client, run: &Run) -> Result<Result<ResultSet, String>, GithubError> {
         let repository = &self.wanted.repository;
-        let artifacts = match artifact::list(client, repository, run.id, &self.artifact).await {
+        let artifacts = match artifact::list(client, repository, run.id, self.artifact).await {
             Err(error) if error.is_gone() => return Ok(Err("it is there no more".to_owned())),
             artifacts => artifacts?,
         };
         let Some(newest) = artifacts.first() else {
-            let name = &self.artifact;
+            let name = self.artifact;
             return Ok(Err(format!("it has no artifact `{name}`, or that has expired")));
         };
         let bytes = match artifact::read(client, repository, newest, FILE).await {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Workflow, always, measured, pull_request, suite};
-use crate::support::github::{Fault, Run, State, artifact_of, sha, summary};
+use crate::support::github::{Artifact, Fault, Run, State, artifact_of, sha, summary};
 
 /// The outputs of 18 names, neither more nor less, besides the artifact's.
 const OUTPUTS: [&str; 18] = [
@@ -185,6 +185,42 @@ fn whatever_github_answers_the_run_is_the_same_with_one_warning() {
 }
 
 #[test]
+fn a_look_up_that_fails_is_no_regression_and_is_no_baseline_either() {
+    for (gates, code) in [("regression", 0), ("regression, no-baseline", 1)] {
+        let config = format!("runs: 2\nfail-on: [{gates}]");
+        let workflow = Workflow::new(suite("agent/task", &config, &always(false)), measured());
+        workflow
+            .github
+            .state()
+            .trouble("/actions/", 9, || Fault::Status(502, Vec::new()));
+        let step = workflow.run();
+        assert_eq!(step.code, code, "{gates}: {}", step.log);
+        let warnings = step.annotations("warning");
+        assert!(
+            warnings[0].contains("the baseline was not looked up"),
+            "{gates}: {}",
+            warnings[0]
+        );
+    }
+}
+
+#[test]
+fn a_history_that_is_shorter_than_was_asked_for_says_why() {
+    let mut state = measured();
+    let created_at = state.runs[0].created_at.clone();
+    state.runs.extend((100..130).map(|id| Run {
+        created_at: created_at.clone(),
+        ..Run::pushed(id, "a")
+    }));
+    let workflow = Workflow::new(suite("agent/task", "history: 2", &always(true)), state);
+    let step = workflow.run();
+    assert_eq!(step.code, 0, "{}", step.log);
+    let why =
+        "the history has 0 of the 2 runs that were asked for: 22 runs were looked through, and no more are";
+    assert!(step.notices().contains(why), "{}", step.notices());
+}
+
+#[test]
 fn nobody_at_the_other_end_costs_a_warning_and_no_result() {
     let workflow = Workflow::new(suite("agent/task", "", &always(true)), measured());
     let step = workflow.set("GITHUB_API_URL", "http://127.0.0.1:9").run();
@@ -306,6 +342,42 @@ fn a_baseline_can_be_named_by_artifact_and_by_run() {
         "a baseline that is named and is not there is a mistake: {}",
         step.log
     );
+}
+
+#[test]
+fn a_baseline_is_looked_for_by_the_name_that_the_results_are_kept_as() {
+    let mut state = measured();
+    let mut nightly = summary("all", Some(&sha("b")));
+    nightly["pairs"][0]["verdict"] = "fail".into();
+    let nightly = artifact_of(3, "nightly", &nightly);
+    state.artifacts.push(Artifact { id: 31, ..nightly });
+    let mut workflow = Workflow::new(suite("agent/task agent/two", "runs: 2", &always(true)), state);
+    workflow = workflow.input("artifact", "nightly");
+    let step = workflow.run();
+    assert_eq!(
+        (step.output("artifact"), step.output("baseline-pass-rate")),
+        ("nightly", "0"),
+        "{}",
+        step.log
+    );
+    // A shard's own name ends in its number, and the whole's does not.
+    for (shard, own, looked_for) in [
+        ("1/2", "nightly-1-of-2", "nightly"),
+        ("1/2", "first", "evalwave-all"),
+        ("2/2", "", "evalwave-all"),
+    ] {
+        workflow.github.state().exchanges.clear();
+        workflow = workflow.input("shard", shard).input("artifact", own);
+        let step = workflow.run();
+        assert_eq!(step.code, 0, "{}", step.log);
+        let state = workflow.github.state();
+        let asked = state.exchanges.iter();
+        let names: Vec<&str> = asked
+            .filter(|exchange| exchange.path.ends_with("/artifacts"))
+            .filter_map(|exchange| exchange.query.split('&').next())
+            .collect();
+        assert_eq!(names, [format!("name={looked_for}")], "{own}");
+    }
 }
 
 #[test]

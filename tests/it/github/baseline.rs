@@ -13,6 +13,7 @@ fn wanted(place: Place) -> Wanted {
         repository: "octo/evals".parse().unwrap(),
         workflow: "evals.yml".to_owned(),
         suite: "all".to_owned(),
+        artifact: "evalwave-all".to_owned(),
         run: ThisRun { id: 900, number: 900 },
         place,
         now: day(10).parse().unwrap(),
@@ -478,6 +479,50 @@ async fn an_artifact_can_be_named_of_this_very_run_or_of_earlier_ones() {
 }
 
 #[tokio::test]
+async fn a_job_that_is_run_again_is_not_compared_with_what_it_has_kept_itself() {
+    let mut state = merged_pull_request();
+    state.measured(Run::pushed(3, "c"));
+    let event = || Event::PullRequest {
+        base_branch: "main".to_owned(),
+        measured: Measured::MergeCommit(sha("merge")),
+    };
+    let named = |name: &str| Place::Artifact {
+        name: name.to_owned(),
+        event: event(),
+    };
+    let own = |name: &str| artifact_of(900, name, &summary("all", Some(&sha("merge"))));
+    state.artifacts.push(own("evalwave-all"));
+    let github = Github::start(state);
+    assert_eq!(found(&github, named("evalwave-all")).await.run, 3);
+    assert_eq!(
+        why_none(&github, Place::Run(900)).await,
+        "run 900 is this very run, which is no baseline of itself"
+    );
+    // What another job of the run has kept is another thing.
+    github.state().artifacts.push(own("before"));
+    assert_eq!(found(&github, named("before")).await.run, 900);
+}
+
+#[tokio::test]
+async fn earlier_runs_are_read_from_the_artifact_that_this_job_keeps_its_results_in() {
+    let mut state = merged_pull_request();
+    state.measured(Run::pushed(3, "c"));
+    state.runs.push(Run::pushed(2, "b"));
+    let nightly = summary("all", Some(&sha("b")));
+    state.artifacts.push(artifact_of(2, "nightly", &nightly));
+    let github = Github::start(state);
+    let wanted = Wanted {
+        artifact: "nightly".to_owned(),
+        ..wanted(merge_of("main"))
+    };
+    let (search, _) = find(&client(&github), &wanted, 0).await;
+    assert!(
+        matches!(&search, Search::Found(found) if found.run == 2),
+        "{search:?}"
+    );
+}
+
+#[tokio::test]
 async fn earlier_runs_follow_one_by_one_and_are_read_only_when_asked_for() {
     let mut state = merged_pull_request();
     for (id, commit) in [(1, "a"), (2, "b"), (3, "c"), (4, "d")] {
@@ -485,7 +530,7 @@ async fn earlier_runs_follow_one_by_one_and_are_read_only_when_asked_for() {
     }
     let github = Github::start(state);
     let (client, wanted) = (client(&github), wanted(merge_of("main")));
-    let mut candidates = Candidates::list(&client, &wanted).await.unwrap();
+    let mut candidates = Candidates::list(&client, &wanted, 0).await.unwrap();
     let downloads = |github: &Github| {
         let asked = github.asked();
         asked.iter().filter(|line| line.starts_with("GET /blob/")).count()
@@ -500,12 +545,16 @@ async fn earlier_runs_follow_one_by_one_and_are_read_only_when_asked_for() {
 }
 
 #[tokio::test]
-async fn no_more_than_twenty_runs_are_opened() {
+async fn no_more_than_twenty_runs_are_opened_in_search_of_a_baseline() {
     let mut state = merged_pull_request();
     state.runs.extend((1..=40).map(|id| Run::pushed(id, "c")));
     let github = Github::start(state);
-    let why = why_none(&github, merge_of("main")).await;
-    assert!(why.ends_with("and 19 more)"), "{why}");
+    // However long its history is to be.
+    let (search, _) = find(&client(&github), &wanted(merge_of("main")), 100).await;
+    assert!(
+        matches!(&search, Search::NotFound(why) if why.ends_with("and 19 more)")),
+        "{search:?}"
+    );
     let asked = github.asked();
     assert_eq!(
         asked.iter().filter(|line| line.ends_with("/artifacts")).count(),

@@ -60,6 +60,7 @@ async fn every_described_route_is_asked_as_it_is_described() {
             repository: "octo/evals".parse().unwrap(),
             workflow: "evals.yml".to_owned(),
             suite: "all".to_owned(),
+            artifact: "evalwave-all".to_owned(),
             run: ThisRun { id: 900, number: 900 },
             place,
             now: day(10).parse().unwrap(),

@@ -53,3 +53,30 @@ async fn a_history_that_cannot_be_read_leaves_the_baseline_and_says_so() {
     let failed = earlier.failed.unwrap();
     assert!(failed.contains("actions: read"), "{failed}");
 }
+
+#[tokio::test]
+async fn a_history_is_as_long_as_it_was_asked_for_and_says_where_it_is_not() {
+    let mut state = State::with_history(&["a", "b"]);
+    state.commit("merge", &["b", "head"]);
+    for id in 0..60 {
+        // Those of every other run have expired.
+        let mut summary = summary("all", Some(&sha("a")));
+        summary["run"]["started_at"] = Run::pushed(id, "a").created_at.into();
+        state.runs.push(Run::pushed(id, "a"));
+        if id % 2 == 0 {
+            state.artifacts.push(artifact_of(id, "evalwave-all", &summary));
+        }
+    }
+    state.measured(Run::pushed(60, "b"));
+    let github = Github::start(state);
+    let (client, wanted) = (client(&github), wanted(merge_of("main")));
+    for (asked, given, exhausted) in [(20, 19, Some(40)), (24, 21, Some(44)), (50, 30, None)] {
+        let (search, earlier) = find(&client, &wanted, asked).await;
+        assert!(matches!(search, Search::Found(found) if found.run == 60));
+        assert_eq!(
+            (earlier.results.len(), earlier.exhausted),
+            (given, exhausted),
+            "{asked}"
+        );
+    }
+}
