@@ -93,8 +93,8 @@ pub enum Event {
     OnBranch {
         /// The branch.
         branch: String,
-        /// The commit that was measured.
-        commit: String,
+        /// The commit that was measured, where it is known.
+        commit: Option<String>,
     },
 }
 
@@ -103,7 +103,7 @@ pub enum Event {
 pub enum Measured {
     /// GitHub's merge of head and base (the event's default checkout): its first parent is the base.
     MergeCommit(String),
-    /// The head itself: the base is where it left the base branch.
+    /// The head itself, or another commit that was named: the base is where it left the base branch.
     Head(String),
 }
 

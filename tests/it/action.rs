@@ -11,6 +11,8 @@ mod install;
 mod outcome;
 #[cfg(unix)]
 mod rerun;
+#[cfg(target_os = "linux")]
+mod revision;
 mod safety;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 //! The run of a step: plan, baseline, comment, run, and everything that is told of it. GitHub may answer as it likes:
-//! the run, its documents and its exit code are the same.
+//! the suite runs and its documents are written, and only what is compared depends on an answer.
 
 use std::sync::Arc;
 
@@ -15,9 +15,10 @@ use super::live::Live;
 use super::publish::Unfinished;
 use super::rerun::{Left, Rerun};
 use super::step::Step;
-use super::subject::{self, Subject};
+use super::subject::{self, Revision, Subject};
 use crate::cli::arguments::SelectionArguments;
 use crate::cli::arms::{Driver, Occupied};
+use crate::cli::baseline::Baseline;
 use crate::cli::context::{self, Context};
 use crate::cli::execution::{Done, Execution, LOST};
 use crate::cli::job::{self, Means};
@@ -32,7 +33,7 @@ use crate::github::event::Invocation;
 use crate::github::log::Loudness;
 use crate::github::{Client, Secret};
 use crate::model::{ExitCode, RunPlan, with_causes};
-use crate::{catalog, report, store};
+use crate::{report, store};
 
 /// Runs the suite as the inputs and the event say.
 pub(super) fn measure(
@@ -130,7 +131,9 @@ impl Measurement<'_> {
         let output = self.output(context::new_run_id(started_at));
         let mut notices = looked.notes;
         notices.extend(subject.note.clone());
-        let (occupied, output) = self.take_over(&plan, client.as_ref(), output, driver, &mut notices)?;
+        let (occupied, output, told) =
+            self.take_over(&plan, &looked.baseline, client.as_ref(), output, driver)?;
+        notices.extend(told);
         if driver.is_cancelled() {
             step.outputs(&[("conclusion", "cancelled".to_owned())]);
             return Ok(ExitCode::Cancelled);
@@ -168,41 +171,40 @@ impl Measurement<'_> {
         Ok(done.exit(false))
     }
 
-    /// Goes on where an earlier attempt of this job has stopped, if there was one.
+    /// Goes on where an earlier attempt of this job has stopped, if there was one; and what is to be told of it.
     fn take_over(
         &self,
         plan: &RunPlan,
+        baseline: &Baseline,
         client: Option<&Client>,
         output: Output,
         driver: &Driver,
-        notices: &mut Vec<String>,
-    ) -> Result<(Occupied, Output), Failure> {
-        let fresh = |output| Ok((Occupied::Refuse, output));
+    ) -> Result<(Occupied, Output, Vec<String>), Failure> {
+        let fresh = |output| Ok((Occupied::Refuse, output, Vec::new()));
         let (Some(client), 2..) = (client, self.invocation.run_attempt) else {
             return fresh(output);
         };
         if store::holds_run(&output.directory) {
             return fresh(output);
         }
-        let commit = catalog::commit(&self.suite.root);
         let rerun = Rerun {
             client,
             invocation: self.invocation,
             artifact: &self.artifact(),
             directory: &output.directory,
+            run_id: &output.run_id,
+            suite: self.suite,
+            baseline,
+            context: self.context,
         };
-        let left = driver.wait(rerun.fetch(plan, commit.as_deref()));
+        let left = driver.wait(rerun.fetch(plan, &Revision::of(self.suite)));
         match left {
-            Some(Left::Run { note }) => {
-                notices.extend(note);
+            Some(Left::Run { notes }) => {
                 let run_id = store::run_id(&output.directory)?;
                 let output = Output::of(Some(&output.directory), run_id, self.context);
-                Ok((Occupied::Resume, output))
+                Ok((Occupied::Resume, output, notes))
             }
-            Some(Left::Nothing(why)) => {
-                notices.push(why);
-                fresh(output)
-            }
+            Some(Left::Nothing(why)) => Ok((Occupied::Refuse, output, vec![why])),
             // Cancelled: nothing is run.
             None => fresh(output),
         }
@@ -278,11 +280,11 @@ impl Measurement<'_> {
                 None
             }
         };
-        let commit = catalog::commit(&self.suite.root);
+        let revision = Revision::of(self.suite);
         let subject = match (&self.inputs.approved, &client) {
-            (None, _) => Subject::of_event(self.invocation, commit.as_deref()),
+            (None, _) => Subject::of_event(self.invocation, &revision),
             (Some(approved), Some(client)) => {
-                Subject::of_approved(approved, self.invocation, client, commit.as_deref()).await?
+                Subject::of_approved(approved, self.invocation, client, &revision).await?
             }
             (Some(_), None) => {
                 let why = not_done.join("\n");

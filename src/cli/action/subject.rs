@@ -3,9 +3,11 @@
 use anyhow::{Context as _, anyhow};
 
 use super::inputs::Approved;
-use crate::cli::Failure;
+use crate::catalog;
+use crate::cli::sources::Suite;
+use crate::cli::{Failure, engine};
 use crate::github::baseline::{Event, Measured};
-use crate::github::event::{Invocation, Trigger};
+use crate::github::event::{Invocation, PullRequest, Trigger};
 use crate::github::{Client, pull_request};
 
 /// What a run is about.
@@ -19,6 +21,15 @@ pub(super) struct Subject {
     pub(super) event: Option<Event>,
     /// In words, where the commit does not say it.
     pub(super) note: Option<String>,
+}
+
+/// What is measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Revision {
+    /// What sandboxes fetch, where it was named: it may be another than what is checked out.
+    pub(super) named: Option<String>,
+    /// The commit, where git knows it.
+    pub(super) commit: Option<String>,
 }
 
 /// Refuses to run another repository's code with this repository's secrets.
@@ -61,10 +72,31 @@ pub(super) fn withheld(invocation: &Invocation, missing: &[String]) -> Option<St
     Some(reason)
 }
 
+impl Revision {
+    pub(super) fn of(suite: &Suite) -> Self {
+        let named = engine::revision(&suite.config.sandbox).map(str::to_owned);
+        Self {
+            commit: match &named {
+                Some(name) => catalog::commit_named(&suite.root, name),
+                None => catalog::commit(&suite.root),
+            },
+            named,
+        }
+    }
+
+    /// Why nobody knows what is measured.
+    pub(super) fn unknown(&self) -> Option<String> {
+        let name = self.named.as_ref().filter(|_| self.commit.is_none())?;
+        Some(format!("the commit of the revision `{name}` is not known here"))
+    }
+}
+
 impl Subject {
-    /// What the event says. `commit` is what is checked out.
-    pub(super) fn of_event(invocation: &Invocation, commit: Option<&str>) -> Self {
-        let commit = commit.or(invocation.sha.as_deref()).map(str::to_owned);
+    /// What the event says.
+    pub(super) fn of_event(invocation: &Invocation, revision: &Revision) -> Self {
+        // Where git does not say what is checked out, GitHub does.
+        let here = invocation.sha.clone().filter(|_| revision.named.is_none());
+        let commit = revision.commit.clone().or(here);
         let of = |event| Self {
             pull_request: None,
             head: commit.clone(),
@@ -87,19 +119,12 @@ impl Subject {
         match &invocation.trigger {
             Trigger::PullRequest(event) | Trigger::PullRequestTarget(event) => {
                 let head = &event.head.sha;
-                let base = &event.base.branch;
-                let (measured, note) = match &commit {
-                    Some(commit) if commit != head => (
-                        Measured::MergeCommit(commit.clone()),
-                        Some(format!("measured: the merge of {} into {base}", &head[..7])),
-                    ),
-                    _ => (Measured::Head(head.clone()), None),
-                };
+                let (measured, note) = measured(invocation, event, revision, commit.as_ref());
                 Self {
                     pull_request: Some(event.number),
                     head: Some(head.clone()),
                     event: Some(Event::PullRequest {
-                        base_branch: base.clone(),
+                        base_branch: event.base.branch.clone(),
                         measured,
                     }),
                     note,
@@ -115,19 +140,20 @@ impl Subject {
                     base: base_sha.clone(),
                 }))
             }
-            _ => of(branch(here)
-                .zip(commit.clone())
-                .map(|(branch, commit)| Event::OnBranch { branch, commit })),
+            _ => {
+                let commit = commit.clone();
+                of(branch(here).map(|branch| Event::OnBranch { branch, commit }))
+            }
         }
     }
 
     /// The commit of a pull request that a maintainer approved: exactly that one, as long as it is the head, and only
-    /// if it is what is checked out.
+    /// if it is what sandboxes fetch, or what is checked out.
     pub(super) async fn of_approved(
         approved: &Approved,
         invocation: &Invocation,
         client: &Client,
-        commit: Option<&str>,
+        revision: &Revision,
     ) -> Result<Self, Failure> {
         let Approved {
             pull_request: number,
@@ -146,12 +172,22 @@ impl Subject {
             )
             .into());
         }
-        if commit != Some(head) {
-            return Err(anyhow!(
-                "refused: {head} was approved, and {} is checked out\ngive actions/checkout `ref: ${{{{ inputs.head-sha }}}}`",
-                commit.unwrap_or("nothing that git knows")
-            )
-            .into());
+        match &revision.named {
+            // A branch may be another commit by the time that it is fetched.
+            Some(name) if !name.eq_ignore_ascii_case(head) => {
+                return Err(anyhow!(
+                    "refused: {head} was approved, and sandboxes would fetch `{name}`\ngive `revision: ${{{{ inputs.head-sha }}}}`, the whole commit"
+                )
+                .into());
+            }
+            None if revision.commit.as_ref() != Some(head) => {
+                return Err(anyhow!(
+                    "refused: {head} was approved, and {} is checked out\ngive actions/checkout `ref: ${{{{ inputs.head-sha }}}}`",
+                    revision.commit.as_deref().unwrap_or("nothing that git knows")
+                )
+                .into());
+            }
+            _ => {}
         }
         Ok(Self {
             pull_request: Some(*number),
@@ -163,6 +199,36 @@ impl Subject {
             note: None,
         })
     }
+}
+
+/// What is measured of a pull request, and in words what its head does not say.
+fn measured(
+    invocation: &Invocation,
+    event: &PullRequest,
+    revision: &Revision,
+    commit: Option<&String>,
+) -> (Measured, Option<String>) {
+    let head = &event.head.sha;
+    let of_head = || Measured::Head(head.clone());
+    let Some(commit) = commit else {
+        return (of_head(), revision.unknown());
+    };
+    if commit == head {
+        return (of_head(), None);
+    }
+    // What is checked out is the event's own merge, or one like it; what is named is that only if it is its commit.
+    let is_merge = match (&revision.named, &invocation.trigger) {
+        (None, _) => true,
+        (Some(_), Trigger::PullRequest(_)) => invocation.sha.as_ref() == Some(commit),
+        (Some(_), _) => false,
+    };
+    if is_merge {
+        let note = format!("measured: the merge of {} into {}", &head[..7], event.base.branch);
+        return (Measured::MergeCommit(commit.clone()), Some(note));
+    }
+    let short: String = commit.chars().take(7).collect();
+    let note = format!("measured: {short}, which is not the head of the pull request");
+    (Measured::Head(commit.clone()), Some(note))
 }
 
 /// The tag that a run is about.
@@ -183,7 +249,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::Subject;
+    use super::{Revision, Subject};
     use crate::github::baseline::{Event, Measured};
     use crate::github::event::Invocation;
 
@@ -209,19 +275,37 @@ mod tests {
         Invocation::read(&variables, payload.to_string().as_bytes()).unwrap()
     }
 
-    fn event(name: &str, reference: &str, payload: &Value) -> Option<Event> {
-        Subject::of_event(&invocation(name, reference, payload), Some(MERGE)).event
+    fn checked_out(commit: Option<&str>) -> Revision {
+        Revision {
+            named: None,
+            commit: commit.map(str::to_owned),
+        }
     }
 
-    #[test]
-    fn what_is_checked_out_says_whether_the_head_or_its_merge_is_measured() {
+    fn named(name: &str, commit: Option<&str>) -> Revision {
+        Revision {
+            named: Some(name.to_owned()),
+            ..checked_out(commit)
+        }
+    }
+
+    fn event(name: &str, reference: &str, payload: &Value) -> Option<Event> {
+        Subject::of_event(&invocation(name, reference, payload), &checked_out(Some(MERGE))).event
+    }
+
+    fn pull_request() -> Invocation {
         let repository = json!({ "id": 1, "full_name": "octo/evals" });
         let payload = json!({ "pull_request": {
             "number": 12,
             "head": { "sha": HEAD, "ref": "faster", "repo": repository },
             "base": { "sha": BASE, "ref": "release/2", "repo": repository },
         } });
-        let run = invocation("pull_request", "refs/pull/12/merge", &payload);
+        invocation("pull_request", "refs/pull/12/merge", &payload)
+    }
+
+    #[test]
+    fn what_is_checked_out_says_whether_the_head_or_its_merge_is_measured() {
+        let run = pull_request();
         let of = |measured| {
             let base_branch = "release/2".to_owned();
             Some(Event::PullRequest {
@@ -229,7 +313,7 @@ mod tests {
                 measured,
             })
         };
-        let merge = Subject::of_event(&run, Some(MERGE));
+        let merge = Subject::of_event(&run, &checked_out(Some(MERGE)));
         assert_eq!(merge.event, of(Measured::MergeCommit(MERGE.to_owned())));
         assert_eq!(
             (merge.pull_request, merge.head.as_deref()),
@@ -239,19 +323,63 @@ mod tests {
             merge.note.as_deref(),
             Some("measured: the merge of 1111111 into release/2")
         );
-        let head = Subject::of_event(&run, Some(HEAD));
+        let head = Subject::of_event(&run, &checked_out(Some(HEAD)));
         assert_eq!(
             (head.event, head.note),
             (of(Measured::Head(HEAD.to_owned())), None)
         );
-        let without_git = Subject::of_event(&run, None);
+        let without_git = Subject::of_event(&run, &checked_out(None));
         assert_eq!(without_git.event, of(Measured::MergeCommit(MERGE.to_owned())));
+    }
+
+    #[test]
+    fn a_revision_that_is_named_is_what_is_measured_whatever_is_checked_out() {
+        let run = pull_request();
+        let of = |revision: &Revision| {
+            let subject = Subject::of_event(&run, revision);
+            let Some(Event::PullRequest { measured, .. }) = subject.event else {
+                panic!("{:?}", subject.event)
+            };
+            (measured, subject.note)
+        };
+        let head = || Measured::Head(HEAD.to_owned());
+        assert_eq!(of(&named(HEAD, Some(HEAD))), (head(), None));
+        assert_eq!(
+            of(&named("refs/pull/12/merge", Some(MERGE))),
+            (
+                Measured::MergeCommit(MERGE.to_owned()),
+                Some("measured: the merge of 1111111 into release/2".to_owned())
+            )
+        );
+        assert_eq!(
+            of(&named("v1", Some(BASE))),
+            (
+                Measured::Head(BASE.to_owned()),
+                Some("measured: 2222222, which is not the head of the pull request".to_owned())
+            )
+        );
+        assert_eq!(
+            of(&named("faster", None)),
+            (
+                head(),
+                Some("the commit of the revision `faster` is not known here".to_owned())
+            )
+        );
+        let dispatched = invocation("workflow_dispatch", "refs/heads/main", &json!({}));
+        for commit in [Some(HEAD), None] {
+            assert_eq!(
+                Subject::of_event(&dispatched, &named("faster", commit)).event,
+                Some(Event::OnBranch {
+                    branch: "main".to_owned(),
+                    commit: commit.map(str::to_owned)
+                })
+            );
+        }
     }
 
     #[test]
     fn every_other_event_is_on_a_branch_or_a_tag() {
         let branch = "main".to_owned();
-        let commit = MERGE.to_owned();
         let before = Some(BASE.to_owned());
         assert_eq!(
             event("push", "refs/heads/main", &json!({ "before": BASE })),
@@ -270,7 +398,7 @@ mod tests {
             event("schedule", "refs/heads/main", &json!({})),
             Some(Event::OnBranch {
                 branch: branch.clone(),
-                commit
+                commit: Some(MERGE.to_owned())
             })
         );
         let queue = json!({ "merge_group": { "base_sha": BASE, "base_ref": "refs/heads/main" } });

@@ -207,7 +207,7 @@ impl<'a> Candidates<'a> {
             },
             Event::OnBranch { branch, commit } => Branch {
                 name: branch.clone(),
-                commit: Some(commit.clone()),
+                commit: commit.clone(),
                 before: this,
                 queue: false,
             },

@@ -2,13 +2,11 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use serde_json::Value;
-
 use super::outcome::flaky;
-use super::{Step, Workflow, always, measured, suite};
+use super::{Workflow, always, measured, suite};
 use crate::support::github::{Artifact, archive, day};
 
-/// Two pairs, one of which gives no result as long as `broken` is there.
+/// Two pairs, one of which gives no result as long as `broken` is there. Each result is told of in `broken.ran`.
 fn breaks() -> Workflow {
     let script = "[ -e \"$BROKEN\" ] && [ $EVALWAVE_EVAL = two ] && exit 1\necho \"$EVALWAVE_EVAL\" >> \"$BROKEN.ran\"\necho '{\"passed\": true}' > result.json";
     let suite = suite("agent/task agent/two", "retry: { tries: 1 }", script);
@@ -37,12 +35,17 @@ fn files(root: &Utf8Path, directory: &Utf8Path, found: &mut Vec<(String, Vec<u8>
 }
 
 /// Keeps a run directory as the step after it does: the small artifact, and its files.
-fn keep(workflow: &Workflow, results: &Utf8Path, with_files: bool) {
+pub(super) fn keep(workflow: &Workflow, results: &Utf8Path, with_files: bool) {
     let mut all = Vec::new();
     files(results, results, &mut all);
     let is_file_of_attempt = |name: &str| name.starts_with("attempts/") || name.starts_with("raw-results-");
-    let (of_attempts, small): (Vec<_>, Vec<_>) =
+    let is_small = |name: &str| {
+        let of_run = name.strip_prefix("baseline/").unwrap_or(name);
+        ["summary.json", "journal.jsonl"].contains(&of_run) || name.starts_with("report.")
+    };
+    let (of_attempts, mut small): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|(name, _)| is_file_of_attempt(name));
+    small.retain(|(name, _)| is_small(name));
     let artifact = |id: u64, name: &str, files: &[(String, Vec<u8>)]| {
         let files: Vec<(&str, &[u8])> = files
             .iter()
@@ -67,15 +70,12 @@ fn keep(workflow: &Workflow, results: &Utf8Path, with_files: bool) {
     }
 }
 
-/// What the run says besides its results.
-fn notices(step: &Step) -> String {
-    let summary = fs_err::read(step.output("summary-path")).unwrap();
-    let summary: Value = serde_json::from_slice(&summary).unwrap();
-    summary["notices"].to_string()
+fn first_attempt(with_files: bool) -> Workflow {
+    run_again(breaks(), with_files)
 }
 
-fn first_attempt(with_files: bool) -> Workflow {
-    let workflow = breaks();
+/// What is left once a first attempt lacks a result, for the second.
+fn run_again(workflow: Workflow, with_files: bool) -> Workflow {
     let step = workflow.run();
     assert_eq!(step.code, 3, "{}", step.log);
     let results = Utf8PathBuf::from(step.output("results-dir"));
@@ -110,9 +110,10 @@ fn without_the_files_of_the_earlier_attempt_its_results_count_all_the_same() {
     let step = workflow.run();
     assert_eq!((step.code, step.output("passed")), (0, "2"), "{}", step.log);
     assert!(
-        notices(&step).contains("are not here: there is no artifact `evalwave-all-files`"),
+        step.notices()
+            .contains("are not here: there is no artifact `evalwave-all-files`"),
         "{}",
-        notices(&step)
+        step.notices()
     );
     let ran = fs_err::read_to_string(workflow.runner().join("broken.ran")).unwrap();
     assert_eq!(ran, "task\ntwo\n");
@@ -129,9 +130,10 @@ fn what_measured_something_else_or_is_not_there_is_not_taken_over() {
     let step = workflow.run();
     assert_eq!((step.code, step.output("passed")), (0, "2"), "{}", step.log);
     assert!(
-        notices(&step).contains("nothing is taken over from an earlier one: its `runs` is `1`, not `2`"),
+        step.notices()
+            .contains("nothing is taken over from an earlier one: its `runs` is `1`, not `2`"),
         "{}",
-        notices(&step)
+        step.notices()
     );
 
     let workflow =
@@ -139,10 +141,65 @@ fn what_measured_something_else_or_is_not_there_is_not_taken_over() {
     let step = workflow.run();
     assert_eq!((step.code, step.output("passed")), (0, "1"), "{}", step.log);
     assert!(
-        notices(&step).contains("there is no artifact `evalwave-all`"),
+        step.notices().contains("there is no artifact `evalwave-all`"),
         "{}",
-        notices(&step)
+        step.notices()
     );
+}
+
+#[test]
+fn a_base_that_is_measured_beside_it_is_taken_over_too() {
+    let again = || run_again(breaks().input("baseline", "measure:HEAD"), true);
+    let ran = |workflow: &Workflow| {
+        let ran = fs_err::read_to_string(workflow.runner().join("broken.ran")).unwrap();
+        let mut ran: Vec<String> = ran.lines().map(str::to_owned).collect();
+        ran.sort_unstable();
+        ran
+    };
+    let workflow = again();
+    let step = workflow.run();
+    assert_eq!(step.code, 0, "{}", step.log);
+    assert_eq!(
+        (step.output("passed"), step.output("baseline-pass-rate")),
+        ("2", "1")
+    );
+    assert_eq!(
+        ran(&workflow),
+        ["task", "task", "two", "two"],
+        "each revision has given each result once"
+    );
+    assert!(!step.notices().contains("taken over"), "{}", step.notices());
+
+    // The base is another commit by now.
+    let workflow = again();
+    let git = |arguments: &[&str]| crate::support::git(workflow.suite.path(), arguments);
+    git(&["branch", "before"]);
+    git(&["switch", "--quiet", "before"]);
+    git(&["commit", "--quiet", "--allow-empty", "--message", "another base"]);
+    git(&["switch", "--quiet", "--detach", "before~1"]);
+    let workflow = workflow.input("baseline", "measure:before");
+    let step = workflow.run();
+    assert_eq!((step.code, step.output("passed")), (0, "2"), "{}", step.log);
+    assert_eq!(ran(&workflow), ["task", "task", "task", "two", "two"]);
+    assert!(
+        step.notices()
+            .contains("nothing of the base revision is taken over from an earlier one: its commit is "),
+        "{}",
+        step.notices()
+    );
+}
+
+#[test]
+fn a_regression_is_one_again_however_often_the_job_is_run() {
+    let suite = suite("agent/task", "fail-on: [regression]", &always(false));
+    let workflow = Workflow::new(suite, measured()).input("baseline", "artifact:evalwave-all");
+    let step = workflow.run();
+    assert_eq!((step.code, step.output("pass-to-fail")), (1, "1"), "{}", step.log);
+    let results = Utf8PathBuf::from(step.output("results-dir"));
+    keep(&workflow, &results, true);
+    fs_err::remove_dir_all(results).unwrap();
+    let step = workflow.set("GITHUB_RUN_ATTEMPT", "2").run();
+    assert_eq!((step.code, step.output("pass-to-fail")), (1, "1"), "{}", step.log);
 }
 
 /// Runs a suite in two shards into directories beside each other; gives the workflow that is to merge them.

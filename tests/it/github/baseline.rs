@@ -372,7 +372,7 @@ async fn a_scheduled_or_dispatched_run_is_compared_with_the_branchs_last() {
     let on = |branch: &str| {
         Place::Auto(Event::OnBranch {
             branch: branch.to_owned(),
-            commit: sha("b"),
+            commit: Some(sha("b")),
         })
     };
     let found_before = found(&github, on("main")).await;
@@ -383,6 +383,14 @@ async fn a_scheduled_or_dispatched_run_is_compared_with_the_branchs_last() {
     let found_elsewhere = found(&github, on("try")).await;
     assert_eq!(found_elsewhere.run, 1);
     assert!(found_elsewhere.how.contains("for try has no result"));
+    let unknown = Place::Auto(Event::OnBranch {
+        branch: "main".to_owned(),
+        commit: None,
+    });
+    assert_eq!(
+        found(&github, unknown).await.how,
+        "main, not known how far from the measured commit, 8 days old"
+    );
 }
 
 #[tokio::test]
