@@ -166,6 +166,7 @@ impl Scheduler {
     /// What is to be done at `now`, in this order.
     pub fn next(&mut self, now: Duration) -> Vec<Action> {
         self.now = now;
+        self.lanes.grow(now);
         if !self.halted
             && self.open > 0
             && let Some(exhausted) = self.meter.exhausted(now)

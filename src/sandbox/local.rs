@@ -22,7 +22,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
 use tokio::io::AsyncWrite;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::io::SyncIoBridge;
 
 use super::{
@@ -53,6 +53,10 @@ const CHUNK: usize = 16 * 1024;
 
 /// Bytes of a tar that are under way at once.
 const TAR_BUFFER: usize = 256 * 1024;
+
+/// How many bring files out at once. Each holds a thread until what it hands on is stored, and storing needs threads
+/// too: there have to be more of those.
+const PACKING: usize = 64;
 
 /// What the engine needs of the process it runs in.
 #[derive(Clone, Debug)]
@@ -94,6 +98,8 @@ struct Run {
     mode: Mode,
     /// The soft limit on open files that commands get.
     open_files: Option<u64>,
+    /// Has [`PACKING`] permits.
+    packing: Semaphore,
 }
 
 impl LocalBackend {
@@ -133,6 +139,7 @@ impl LocalBackend {
                 directory,
                 mode,
                 open_files,
+                packing: Semaphore::new(PACKING),
             }),
         })
     }
@@ -311,6 +318,9 @@ impl Sandbox for LocalSandbox {
         from: &Utf8Path,
         into: &mut (dyn AsyncWrite + Send + Unpin),
     ) -> Result<Option<()>, SandboxError> {
+        let run = Arc::clone(&self.files.run);
+        // Nobody ever closes the semaphore.
+        let _packing = run.packing.acquire().await;
         let (sender, mut receiver) = tokio::io::duplex(TAR_BUFFER);
         let sender = SyncIoBridge::new(sender);
         let (workspace, path) = (self.workspace.clone(), from.to_owned());

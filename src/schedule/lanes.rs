@@ -51,6 +51,13 @@ impl Lanes {
         self.lane_of[pair]
     }
 
+    /// Takes the limits to this time, also those that nothing waits for.
+    pub(super) fn grow(&mut self, now: Duration) {
+        for (limit, _) in &mut self.limits {
+            limit.at(now);
+        }
+    }
+
     /// Whether an attempt of the lane's pairs may start now.
     pub(super) fn is_open(&mut self, lane: usize, now: Duration) -> bool {
         let limits = &mut self.limits;

@@ -114,10 +114,14 @@ fn run(spec: &Spec, courses: &Courses, dice: &[u8], cancel_after: Option<usize>)
             assert!(at_once <= *most, "more of a label at once than may be");
         }
         just_graded = None;
+        let wake = scheduler.wake_at();
+        assert!(
+            wake.is_none_or(|time| time > now),
+            "a time in the past is no time to wait for"
+        );
         if running.is_empty() {
-            match scheduler.wake_at() {
+            match wake {
                 Some(time) => {
-                    assert!(time > now, "a time in the past is no time to wait for");
                     now = time;
                     continue;
                 }

@@ -7,7 +7,7 @@ use evalwave::sandbox::local::LocalBackend;
 use evalwave::sandbox::{Backend as _, Sandbox};
 
 use super::{Bench, read, skipped};
-use crate::support::sandbox::{sh, start};
+use crate::support::sandbox::{PATIENCE, sh, start};
 
 /// Runs git in the source, where it has to succeed. Returns its output.
 fn git(bench: &Bench, arguments: &[&str]) -> String {
@@ -274,4 +274,37 @@ async fn a_store_that_fails_ends_the_download() {
     assert_eq!(error.to_string(), "cannot store what `large` holds");
     assert_eq!(error.class, Some(evalwave::model::ErrorClass::OutOfDisk));
     sandbox.stop().await.unwrap();
+}
+
+#[test]
+fn however_many_bring_out_large_files_at_once_all_of_them_end() {
+    // One thread more than may be busy with packing.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .max_blocking_threads(65)
+        .enable_all()
+        .build()
+        .unwrap();
+    let bench = Bench::new();
+    let backend = bench.backend();
+    let many = async |number: usize| {
+        let mut sandbox = start(&backend, &format!("s{number}")).await;
+        sandbox.upload(&bench.workspace(&[])).await.unwrap();
+        sh(&mut *sandbox, "head -c 1000000 /dev/zero >large").await;
+        sandbox
+    };
+    runtime.block_on(async {
+        let sandboxes = futures::future::join_all((0..100).map(many)).await;
+        let out = sandboxes.into_iter().map(async |mut sandbox| {
+            let mut file = tokio::fs::File::from_std(tempfile::tempfile().unwrap());
+            sandbox
+                .download("large".into(), &mut file)
+                .await
+                .unwrap()
+                .unwrap();
+            sandbox.stop().await.unwrap();
+        });
+        tokio::time::timeout(PATIENCE, futures::future::join_all(out))
+            .await
+            .expect("they wait for each other");
+    });
 }
