@@ -80,9 +80,11 @@ pub enum PlanError {
         #[source]
         source: UnknownPlaceholder,
     },
-    /// A limit holds for no pair of the suite.
-    #[error("cannot limit `{wanted}` (`limits`): the suite has no pair with that label{hint}")]
-    LimitsNothing {
+    /// A limit or gate holds for no pair of the suite.
+    #[error("cannot use the label `{wanted}` (`{key}`): the suite has no pair with it{hint}")]
+    UnknownLabel {
+        /// The key that names it.
+        key: &'static str,
         /// The label.
         wanted: String,
         /// A second line with what there is instead.
@@ -156,7 +158,8 @@ pub enum PlanError {
 ///
 /// # Errors
 /// A selection that names nothing, changed files without `suite.changed.evals`, a placeholder that a selected pair
-/// has no single label for, a limit on a label that no pair of the suite has, more than the budget.
+/// has no single label for, a limit or gates for a label that no pair of the suite has, more than the
+/// budget.
 pub fn build(request: &Request<'_>) -> Result<RunPlan, PlanError> {
     let Request {
         config,
@@ -174,6 +177,9 @@ pub fn build(request: &Request<'_>) -> Result<RunPlan, PlanError> {
         shard: part,
     } = select::select(config, pairs, select, durations)?;
     labels::check(config, &selected)?;
+    for gate in &config.gates {
+        check_label("gates", &gate.name, &gate.value, pairs)?;
+    }
     let shard = select.shard.filter(|_| selection.kind == SelectionKind::Shard);
     let settle = |strategy| concurrency::settle(config, strategy, selected.len(), capacity.as_ref(), shard);
     // No attempt takes longer than it may, whatever an earlier one took.
@@ -230,7 +236,7 @@ pub fn build(request: &Request<'_>) -> Result<RunPlan, PlanError> {
     Ok(plan)
 }
 
-/// The limits per label. One on a label that the suite does not have is a slip of the pen, and would limit nothing.
+/// The limits per label.
 fn limits(config: &Config, pairs: &[Pair], shard: Option<Shard>) -> Result<Vec<PlannedLimit>, PlanError> {
     let limits = config.limits.iter().map(|limit| {
         let planned = PlannedLimit {
@@ -238,18 +244,23 @@ fn limits(config: &Config, pairs: &[Pair], shard: Option<Shard>) -> Result<Vec<P
             value: limit.value.clone(),
             concurrency: shard.map_or(limit.concurrency, |shard| shard.share(limit.concurrency)),
         };
-        if pairs.is_empty() || pairs.iter().any(|pair| planned.holds(&pair.labels)) {
-            return Ok(planned);
-        }
-        let labels = pairs.iter().flat_map(|pair| &pair.labels.0);
-        let known: Vec<String> = labels
-            .flat_map(|(name, values)| values.iter().map(move |value| format!("{name}={value}")))
-            .collect();
-        let wanted = format!("{}={}", limit.name, limit.value);
-        let hint = hint::nearest(&wanted, known.iter().map(String::as_str));
-        Err(PlanError::LimitsNothing { wanted, hint })
+        check_label("limits", &limit.name, &limit.value, pairs).map(|()| planned)
     });
     limits.collect()
+}
+
+/// A label that the suite does not have is a slip of the pen, and what is said of it would hold for nothing.
+fn check_label(key: &'static str, name: &str, value: &str, pairs: &[Pair]) -> Result<(), PlanError> {
+    if pairs.is_empty() || pairs.iter().any(|pair| pair.labels.has(name, value)) {
+        return Ok(());
+    }
+    let labels = pairs.iter().flat_map(|pair| &pair.labels.0);
+    let known: Vec<String> = labels
+        .flat_map(|(name, values)| values.iter().map(move |value| format!("{name}={value}")))
+        .collect();
+    let wanted = format!("{name}={value}");
+    let hint = hint::nearest(&wanted, known.iter().map(String::as_str));
+    Err(PlanError::UnknownLabel { key, wanted, hint })
 }
 
 #[cfg(test)]

@@ -7,6 +7,9 @@ use crate::model::comparison::{FewerPasses, Flip, Flips};
 use crate::model::{Before, Outcome, PairResult, Verdict};
 
 /// Flips each way, those not known to be flaky first.
+///
+/// Attempts that disagree tell of flakiness where they are on the side that passes, as they always are under `any`. On
+/// the side that fails, under a policy that wants more of them to pass, they may be what a change has done.
 pub(super) fn flips(compared: &[Compared<'_>], known: &Known, ledger: &Ledger) -> Flips {
     let of = |from: bool, to: bool| {
         let mut flips: Vec<Flip> = compared
@@ -62,11 +65,15 @@ fn milliseconds(seconds: f64) -> f64 {
 
 fn flip(pair: &Compared<'_>, known: &Known, ledger: &Ledger) -> Flip {
     let quarantined = known.quarantine.holds(pair.id());
-    let is_split = evidence::is_split(pair.baseline) || evidence::is_split(pair.current);
+    let passing = if pair.passed_before() {
+        pair.baseline
+    } else {
+        pair.current
+    };
     Flip {
         experiment: pair.id().experiment.clone(),
         eval: pair.id().eval.clone(),
-        flaky: quarantined || is_split || ledger.goes_both_ways(pair),
+        flaky: quarantined || evidence::is_split(passing) || ledger.goes_both_ways(pair),
         quarantined,
         confirmed: known.confirmed.get(pair.id()).copied(),
         before: standing(pair.baseline),

@@ -454,6 +454,34 @@ fn flaky_flips_are_marked_and_come_last() {
 }
 
 #[test]
+fn attempts_that_disagree_now_are_what_a_change_has_done_where_more_than_one_has_to_pass() {
+    let flaky = |policy, before: &[Outcome], now: &[Outcome]| {
+        let side = |name, verdict, outcomes| ResultSet {
+            policy: Some(policy),
+            ..set(
+                name,
+                vec![PairResult {
+                    verdict,
+                    firm: true,
+                    ..ran("a", "x", outcomes)
+                }],
+            )
+        };
+        let [before, now] = [
+            side("before", Verdict::Pass, before),
+            side("now", Verdict::Fail, now),
+        ];
+        let fell = compare(&before, &now, &options()).flips;
+        let rose = compare(&now, &before, &options()).flips;
+        (fell.pass_to_fail[0].flaky, rose.fail_to_pass[0].flaky)
+    };
+    assert_eq!(flaky(Policy::All, &[P, P], &[F, P]), (false, false));
+    assert_eq!(flaky(Policy::Majority, &[P, P, P], &[F, F, P]), (false, false));
+    assert_eq!(flaky(Policy::Majority, &[P, P, F], &[F, F, P]), (true, true));
+    assert_eq!(flaky(Policy::Any, &[F, P], &[F, F]), (true, true));
+}
+
+#[test]
 fn what_each_side_used_is_told_with_how_many_attempts_say_so() {
     let used = |cost_usd, input_tokens, output_tokens| Usage {
         input_tokens,

@@ -29,7 +29,7 @@ pub(super) fn check(file: &File) -> Result<(), Problem> {
     let limits = file.limits.iter().flat_map(|limits| &limits.0);
     let mut limited = BTreeSet::new();
     for (index, limit) in limits.enumerate() {
-        let (name, value) = (limit.label.0.trim(), limit.label.1.trim());
+        let (name, value) = (limit.label.name(), limit.label.value());
         if !limited.insert((name, value)) {
             return Err(Problem::new(
                 KeyPath::of("limits").index(index).key("label"),

@@ -6,8 +6,8 @@ use crate::config::{BudgetConfig, LimitConfig, ModelPrice, PriceConfig};
 
 pub(super) fn limits(written: List<Limit>) -> Vec<LimitConfig> {
     let limits = written.0.into_iter().map(|limit| LimitConfig {
-        name: limit.label.0.trim().to_owned(),
-        value: limit.label.1.trim().to_owned(),
+        name: limit.label.name().to_owned(),
+        value: limit.label.value().to_owned(),
         concurrency: limit.concurrency.0 as usize,
     });
     limits.collect()

@@ -142,7 +142,7 @@ impl FromText for LabelText {
     fn from_text(text: &str) -> Result<Self, Refusal> {
         match text.split_once('=') {
             Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
-                Ok(Self(name.to_owned(), value.to_owned()))
+                Ok(Self(name.trim().to_owned(), value.trim().to_owned()))
             }
             _ => Err(Refusal::Unlike),
         }

@@ -3,8 +3,10 @@
 use proptest::prelude::*;
 
 use super::{config, ids, pair, suite};
-use crate::config::{BaselineConfig, BudgetConfig, Config, LimitConfig, PriceConfig, WantedConcurrency};
-use crate::model::{Outcome, Pair, PairResult, ResultSet, RunPlan, Sample, Strategy, Usage, Verdict};
+use crate::config::{
+    BaselineConfig, BudgetConfig, Config, LabelGates, LimitConfig, PriceConfig, WantedConcurrency,
+};
+use crate::model::{Gate, Outcome, Pair, PairResult, ResultSet, RunPlan, Sample, Strategy, Usage, Verdict};
 use crate::plan::{Experience, PlanError, Request, Select, build};
 
 /// Earlier results in which the first pairs took so many seconds, and 40 s besides, and cost a dollar each.
@@ -115,18 +117,30 @@ fn each_shard_has_its_share_of_concurrency_limits_and_budget() {
 }
 
 #[test]
-fn a_limit_on_a_label_that_no_pair_has_is_a_slip() {
-    let mut config = config("x");
-    config.limits = vec![LimitConfig {
-        name: "provider".to_owned(),
-        value: "antropic".to_owned(),
+fn a_label_that_no_pair_has_is_a_slip() {
+    let nothing = Experience::default();
+    let message = |key: &str| {
+        format!(
+            "cannot use the label `provider=antropic` (`{key}`): the suite has no pair with it\nthe nearest is `provider=anthropic`"
+        )
+    };
+    let (name, value) = ("provider".to_owned(), "antropic".to_owned());
+    let mut limited = config("x");
+    limited.limits = vec![LimitConfig {
+        name: name.clone(),
+        value: value.clone(),
         concurrency: 2,
     }];
-    let refused = plan(&config, &suite(2, 2), &Experience::default(), "", false);
-    assert_eq!(
-        refused.unwrap_err().to_string(),
-        "cannot limit `provider=antropic` (`limits`): the suite has no pair with that label\nthe nearest is `provider=anthropic`"
-    );
+    let refused = plan(&limited, &suite(2, 2), &nothing, "", false);
+    assert_eq!(refused.unwrap_err().to_string(), message("limits"));
+    let mut gated = config("x");
+    gated.gates = vec![LabelGates {
+        name,
+        value,
+        fail_on: vec![Gate::Regression],
+    }];
+    let refused = plan(&gated, &suite(2, 2), &nothing, "", false);
+    assert_eq!(refused.unwrap_err().to_string(), message("gates"));
 }
 
 #[test]
