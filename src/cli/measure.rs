@@ -64,7 +64,9 @@ impl Base {
 
 /// Where the base revision of a run is checked out.
 fn checkout(run_id: &str, context: &Context) -> Utf8PathBuf {
-    context.temp_dir.join(format!("evalwave-base-{}", file_name(run_id)))
+    context
+        .temp_dir
+        .join(format!("evalwave-base-{}", file_name(run_id)))
 }
 
 /// Removes what a run that was killed has left of it.

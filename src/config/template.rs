@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::CommandLine;
-pub use path::{PathGlob, stays_inside};
+pub use path::{PathGlob, plain, stays_inside};
 
 /// Placeholders that every attempt has a value for; any other name is a label's.
 pub const BUILT_IN_PLACEHOLDERS: [&str; 5] = ["experiment", "eval", "attempt", "runs", "timeout_sec"];

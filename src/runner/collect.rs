@@ -11,7 +11,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::Job;
 use crate::aggregate::{Failure, Found};
 use crate::config::AttemptConfig;
-use crate::config::template::{PathGlob, UnknownPlaceholder, Values};
+use crate::config::template::{PathGlob, UnknownPlaceholder, Values, plain};
 use crate::model::Reading;
 use crate::sandbox::Sandbox;
 
@@ -30,7 +30,7 @@ impl Paths {
         let keep = keep.map(|keep| keep.path.render(values)).transpose()?;
         Ok(Self {
             result: result.map(|result| result.render_path(values)).transpose()?,
-            keep: keep.map(Utf8PathBuf::from),
+            keep: keep.map(|keep| Utf8PathBuf::from(plain(&keep))),
         })
     }
 }

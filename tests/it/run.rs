@@ -265,6 +265,23 @@ fn kept_files_are_published_beside_the_result() {
     );
 }
 
+#[test]
+fn paths_may_begin_with_a_dot() {
+    let attempt = "result: ./out/{eval}.json\nkeep: { path: ., exclude: [./attempt.sh, evalwave.yml] }";
+    let keys = "sandbox: { link: [./modules] }";
+    let script = "mkdir out; cp modules/m out/m; echo '{\"passed\": true}' >out/one.json";
+    let suite = Suite::scripted("a/one", attempt, keys, script);
+    suite.write("modules/m", "linked");
+    let (run, summary) = suite.run("");
+    assert_eq!(outcomes(&summary), ["one: passed = pass"], "{}", stderr(&run));
+    let kept = suite.path().join("out/attempts/a__one/1/files");
+    let names: Vec<String> = files(&kept)
+        .iter()
+        .map(|file| file.strip_prefix(&kept).unwrap().to_string())
+        .collect();
+    assert_eq!(names, ["out/m", "out/one.json"]);
+}
+
 #[cfg(unix)]
 #[test]
 fn what_was_left_out_of_the_kept_files_is_noted_with_the_attempt() {

@@ -30,6 +30,12 @@ pub fn stays_inside(path: &str) -> bool {
         && path.split(parts).all(|part| part != "..")
 }
 
+/// A path as it is compared with others: without `.`, and with one `/` between its parts.
+pub fn plain(path: &str) -> String {
+    let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
+    parts.collect::<Vec<&str>>().join("/")
+}
+
 impl Template {
     /// Fills in a path that may be a glob. Only what the template itself says is a pattern, never a value.
     ///
@@ -66,8 +72,8 @@ impl Template {
             fixed.rsplit_once('/').map_or("", |(directories, _)| directories)
         };
         Ok(PathGlob {
-            base: Utf8PathBuf::from(base),
-            pattern,
+            base: Utf8PathBuf::from(plain(base)),
+            pattern: plain(&pattern),
             shown,
         })
     }
@@ -154,5 +160,14 @@ mod tests {
         assert_eq!(path("runs/{experiment}-*/result.json").0, "runs");
         assert_eq!(path("*/result.json").0, "");
         assert_eq!(path("runs/{experiment}/*/result.json").0, "runs/x");
+    }
+
+    #[test]
+    fn a_path_that_begins_with_a_dot_is_the_one_without() {
+        let of = |base: &str, pattern: &str| (base.to_owned(), pattern.to_owned());
+        assert_eq!(path("./result.json"), of("result.json", "result.json"));
+        assert_eq!(path("./out//./{experiment}/*.json"), of("out/x", "out/x/*.json"));
+        assert_eq!(path("./*.json"), of("", "*.json"));
+        assert_eq!(path("."), of("", ""));
     }
 }

@@ -3,7 +3,7 @@
 use camino::Utf8PathBuf;
 
 use super::{FromText, Refusal, in_file};
-use crate::config::template::{Template, Values, stays_inside};
+use crate::config::template::{Template, Values, plain, stays_inside};
 use crate::glob::{InvalidGlob, id_glob};
 
 /// A path inside a workspace.
@@ -45,7 +45,7 @@ impl FromText for RelativePath {
 
     fn from_text(text: &str) -> Result<Self, Refusal> {
         stays_inside(text)
-            .then(|| Self(text.into()))
+            .then(|| Self(plain(text).into()))
             .ok_or(Refusal::Unlike)
     }
 }

@@ -49,8 +49,13 @@ pub(super) fn with_verdict(
     verdict: ReadingVerdict,
     score: Option<f64>,
 ) -> Reading {
+    let throttled = document.get("throttled") == Some(&Value::Bool(true));
     Reading {
-        verdict,
+        // What a provider did not let happen was not graded.
+        verdict: match verdict {
+            ReadingVerdict::Failed if throttled => ReadingVerdict::Errored { retry: true },
+            verdict => verdict,
+        },
         checks: checks(document.get("checks")),
         score,
         usage: usage(document),
@@ -58,7 +63,7 @@ pub(super) fn with_verdict(
             .iter()
             .find_map(|(name, units)| Some(amount(document.get(*name)?)? / units)),
         error: error(document.get("error")),
-        throttled: document.get("throttled") == Some(&Value::Bool(true)),
+        throttled,
     }
 }
 

@@ -175,7 +175,10 @@ impl Report {
                 }
                 *case = Some(Case {
                     name: title(tag),
-                    ending: Ending::Passed,
+                    ending: match was_run(tag) {
+                        true => Ending::Passed,
+                        false => Ending::Skipped,
+                    },
                     message: None,
                     words: String::new(),
                 });
@@ -264,6 +267,14 @@ fn title(tag: &BytesStart<'_>) -> String {
 }
 
 /// An attribute's value; what cannot be unescaped stays as it stands.
+/// Whether a case was run at all: some tools say otherwise in an attribute, and have no element for it.
+fn was_run(tag: &BytesStart<'_>) -> bool {
+    const NOT_RUN: [&str; 4] = ["notrun", "disabled", "skipped", "suppressed"];
+    let says = |name| attribute(tag, name).unwrap_or_default().to_ascii_lowercase();
+    let said = [says("status"), says("result")];
+    said.iter().all(|word| !NOT_RUN.contains(&word.trim()))
+}
+
 fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
     let attribute = tag.try_get_attribute(name).ok().flatten()?;
     Some(match attribute.normalized_value(XmlVersion::Implicit1_0) {

@@ -77,6 +77,13 @@ fn checks_usage_duration_and_error_are_read_where_they_can_be() {
     assert_eq!(reading.seconds, Some(2.5));
     assert_eq!(reading.error.as_deref(), Some("rate limited"));
     assert!(reading.throttled);
+    assert_eq!(reading.verdict, ReadingVerdict::Errored { retry: true });
+    let passed = evals(r#"{"passed": true, "throttled": true}"#);
+    assert_eq!(
+        passed.verdict,
+        ReadingVerdict::Passed,
+        "a pass is never taken away"
+    );
 }
 
 #[test]
@@ -351,6 +358,23 @@ fn junit_as_other_tools_write_it_is_read() {
         problem(Format::Junit, b"<html></html>"),
         "it is no result of format `junit`: it begins with `<html>`: expected `<testsuites>` or `<testsuite>`"
     );
+}
+
+#[test]
+fn a_case_that_was_not_run_is_no_pass() {
+    let case = |attributes: &str| {
+        let report = format!("<testsuite><testcase name='a' {attributes}/></testsuite>");
+        only(&Format::Junit, report.as_bytes()).verdict
+    };
+    assert_eq!(case("status='run' result='completed'"), ReadingVerdict::Passed);
+    for attributes in [
+        "status='notrun' result='suppressed'",
+        "status='disabled'",
+        "status='run' result='skipped'",
+    ] {
+        let nothing = ReadingVerdict::Errored { retry: false };
+        assert_eq!(case(attributes), nothing, "{attributes}");
+    }
 }
 
 #[test]
