@@ -315,10 +315,12 @@ async fn an_errored_try_gets_a_fresh_sandbox_and_its_failures_are_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_result_lost_on_the_way_is_fetched_again_without_running_the_agent_again() {
-    let engine = Engine::default().script("e1", 1, 1, Script::LostDownloads(2, PASS));
+    let engine = Engine::default().script("e1", 1, 1, Script::LostDownloads(3, PASS));
     let done = finish(&config(""), 1, engine, CancellationToken::new()).await;
     assert_eq!(done.outcomes(), [[Outcome::Passed]]);
     assert_eq!(done.run.pairs[0].records[0].tries, 1);
+    // Ten seconds of the agent's, and an outage that is waited out longer and longer.
+    assert_eq!(done.seconds, 10 + 1 + 3 + 9);
 }
 
 #[tokio::test(start_paused = true)]

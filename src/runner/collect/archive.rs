@@ -3,6 +3,7 @@
 use std::path::Component;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
@@ -16,8 +17,13 @@ use crate::sandbox::Sandbox;
 
 /// Archives have headers and padding besides the files in them.
 const OVERHEAD: u64 = 1 << 20;
-/// A download is tried so often before the result counts as lost: the agent is not run again for it.
-const TRIES: u32 = 3;
+/// How long is waited before each further try of a download. After the last the result counts as lost: the agent is not
+/// run again for what is over in a moment.
+const PAUSES: [Duration; 3] = [
+    Duration::from_secs(1),
+    Duration::from_secs(3),
+    Duration::from_secs(9),
+];
 
 /// A tar on disk.
 pub(super) struct Archive(Utf8PathBuf);
@@ -31,9 +37,8 @@ impl Archive {
         most_bytes: u64,
     ) -> Result<Option<Self>, Failure> {
         let archive = Self(to);
-        let mut tries = 0;
+        let mut pauses = PAUSES.iter();
         loop {
-            tries += 1;
             let file = fs::tokio::File::create(&archive.0).await.map_err(not_stored)?;
             let cap = most_bytes.saturating_add(OVERHEAD);
             let mut capped = Capped { file, cap, left: cap };
@@ -44,10 +49,10 @@ impl Archive {
                     flushed.map_err(not_stored)?;
                     return Ok(found.map(|()| archive));
                 }
-                Err(error) if tries == TRIES || capped.left == 0 => {
-                    return Err(lost(error.class.unwrap_or(ErrorClass::Collect), &error));
-                }
-                Err(_) => {}
+                Err(error) => match pauses.next() {
+                    Some(pause) if capped.left > 0 => tokio::time::sleep(*pause).await,
+                    _ => return Err(lost(error.class.unwrap_or(ErrorClass::Collect), &error)),
+                },
             }
         }
     }

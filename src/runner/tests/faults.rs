@@ -80,7 +80,7 @@ impl Case {
                         let fault = match random.below(4) {
                             0 => Script::Nothing(seconds),
                             1 => Script::NoSandbox,
-                            2 => Script::LostDownloads(3, PASS),
+                            2 => Script::LostDownloads(4, PASS),
                             _ => Script::Nothing(0),
                         };
                         faults.push((format!("e{number}"), index, try_number, fault));
