@@ -228,8 +228,8 @@ impl Client {
     pub(super) async fn wait(&self, again: Again, tried: u32) {
         let wait = match again {
             Again::Never => return,
-            Again::Soon => self.first_wait * (1 << tried.saturating_sub(1).min(8)),
-            Again::After(wait) => wait,
+            Again::After(wait) if !wait.is_zero() => wait,
+            Again::Soon | Again::After(_) => self.first_wait * (1 << tried.saturating_sub(1).min(8)),
         };
         tokio::time::sleep(wait).await;
     }

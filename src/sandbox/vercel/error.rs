@@ -90,7 +90,8 @@ impl Refusal {
 
     fn again(&self) -> Again {
         match self.status {
-            429 => Again::Throttled(self.retry_after),
+            // A time that is over already says nothing of when.
+            429 => Again::Throttled(self.retry_after.filter(|wait| !wait.is_zero())),
             // A session that is stopping or being stored says so for a moment, and is gone after it.
             422 | 408 | 500..=599 => Again::Soon,
             _ => Again::Never,
@@ -236,6 +237,17 @@ mod tests {
         for status in [400, 401, 402, 403, 404, 409, 410] {
             assert_eq!(refused(status, "", "").again(), Again::Never, "{status}");
         }
+    }
+
+    #[test]
+    fn whoever_says_to_come_back_at_once_is_waited_for_as_one_who_does_not_say() {
+        let refusal = Refusal {
+            status: 429,
+            code: None,
+            message: None,
+            retry_after: Some(Duration::ZERO),
+        };
+        assert_eq!(refusal.again(), Again::Throttled(None));
     }
 
     #[test]
