@@ -1,5 +1,6 @@
 //! `sandbox`, settled: what each engine is told.
 
+use std::fmt;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
@@ -199,12 +200,21 @@ pub enum VercelFiles {
 }
 
 /// `sandbox.network-policy` of kind `vercel`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum VercelPolicy {
     /// A policy's name.
     Named(String),
-    /// Rules, as the API takes them.
+    /// Rules, as the API takes them. There may be keys in them.
     Rules(serde_json::Value),
+}
+
+impl fmt::Debug for VercelPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(name) => write!(f, "Named({name:?})"),
+            Self::Rules(_) => write!(f, "Rules(***)"),
+        }
+    }
 }
 
 /// `sandbox.limits` of kind `vercel`; the defaults are those of the Pro plan.

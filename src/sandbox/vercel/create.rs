@@ -296,6 +296,20 @@ mod tests {
     }
 
     #[test]
+    fn keys_in_the_rules_of_a_network_policy_are_never_shown() {
+        let rules = json!({ "allow": { "api.example": [{ "headers": { "x-key": "s3cret" } }] } });
+        let config = VercelConfig {
+            network_policy: Some(VercelPolicy::Rules(rules)),
+            ..config()
+        };
+        let shown = format!("{config:?}");
+        assert!(
+            shown.contains("Rules(***)") && !shown.contains("s3cret"),
+            "{shown}"
+        );
+    }
+
+    #[test]
     fn a_label_holds_nothing_that_a_list_would_take_apart() {
         assert_eq!(tag("a:b c/ä"), "a-b-c--");
         assert_eq!(tag(&"x".repeat(500)).len(), 128);
