@@ -37,7 +37,7 @@ use archive::Archives;
 use client::Client;
 pub use client::Credentials;
 pub use create::Repository;
-use create::{Origin, body, create, version};
+use create::{NoSandbox, Origin, body, create, version};
 pub use error::VercelError;
 use machine::Machine;
 use reaper::VercelReaper;
@@ -218,7 +218,7 @@ impl Backend for VercelBackend {
             Some(turn) => turn,
             None => engine.account.creations.admit(engine.config.vcpus).await,
         };
-        let started = engine.start(spec, turn).await.map_err(VercelError::in_creation)?;
+        let started = engine.start(spec, turn).await.map_err(NoSandbox::failure)?;
         Ok(Box::new(Machine::new(
             Arc::clone(engine),
             spec.name.clone(),
@@ -241,34 +241,34 @@ struct Started {
 }
 
 impl Engine {
-    /// Starts a machine: from the snapshot, and where that cannot be, from nothing.
-    async fn start(&self, spec: &SandboxSpec, turn: Turn) -> Result<Started, VercelError> {
-        let snapshot = self.warm.now();
-        let turn = match &snapshot {
-            Err(_) => turn,
-            Ok(id) => match self.create(spec, &Origin::Snapshot(id), turn).await {
-                Ok(session) => return Ok(Started { session, snapshot }),
-                Err(error) => {
-                    let is_refused = matches!(error.status(), Some(400..=421 | 423..=428));
-                    if is_refused || error.is_gone() {
-                        self.warm.failed(id, &error.problem.to_string());
+    /// Starts a machine: from the snapshot, and where that is refused, from nothing.
+    async fn start(&self, spec: &SandboxSpec, turn: Turn) -> Result<Started, NoSandbox> {
+        let (turn, why) = match self.warm.now() {
+            Err(why) => (turn, why),
+            Ok(id) => match self.create(spec, &Origin::Snapshot(&id), turn).await {
+                Ok(session) => {
+                    let snapshot = Ok(id);
+                    return Ok(Started { session, snapshot });
+                }
+                Err(NoSandbox::Lost(error)) => {
+                    if error.is_gone() {
+                        self.warm.failed(&id, &error.problem.to_string());
                     }
-                    // A machine that has come to be and gone has taken the name with it.
-                    if !is_refused {
-                        return Err(error);
-                    }
+                    return Err(NoSandbox::Lost(error));
+                }
+                Err(NoSandbox::Refused(error)) => {
+                    self.warm.failed(&id, &error.problem.to_string());
                     let why = format!("snapshot `{id}` cannot be used: {}", error.problem);
                     let turn = self.account.creations.again(self.config.vcpus).await;
-                    let session = self.create(spec, &self.cold_origin(), turn).await?;
-                    return Ok(Started {
-                        session,
-                        snapshot: Err(Some(why)),
-                    });
+                    (turn, Some(why))
                 }
             },
         };
         let session = self.create(spec, &self.cold_origin(), turn).await?;
-        Ok(Started { session, snapshot })
+        Ok(Started {
+            session,
+            snapshot: Err(why),
+        })
     }
 
     async fn create(
@@ -276,7 +276,7 @@ impl Engine {
         spec: &SandboxSpec,
         origin: &Origin<'_>,
         turn: Turn,
-    ) -> Result<Session, VercelError> {
+    ) -> Result<Session, NoSandbox> {
         let config = &self.config;
         let body = body(&self.account.client.project_id, config, spec, origin);
         let version = version(config, origin);
@@ -293,7 +293,8 @@ impl Engine {
         let session = self.session(&created.session);
         session
             .wait_running(&self.account.client, created.session.status)
-            .await?;
+            .await
+            .map_err(NoSandbox::Lost)?;
         Ok(session)
     }
 

@@ -10,8 +10,8 @@ use super::api::{Created, Status};
 use super::client::{ANSWER, Ask, Client};
 use super::error::{Again, Problem, VercelError};
 use crate::config::{VercelBase, VercelConfig, VercelPolicy};
-use crate::sandbox::SandboxSpec;
 use crate::sandbox::limit::{Creations, Turn};
+use crate::sandbox::{SandboxError, SandboxSpec};
 
 /// How often a creation is asked for.
 const TRIES: u32 = 12;
@@ -151,6 +151,31 @@ pub(super) fn version<'a>(config: &'a VercelConfig, origin: &Origin<'_>) -> &'a 
     }
 }
 
+/// Why there is no sandbox.
+#[derive(Debug)]
+pub(super) enum NoSandbox {
+    /// It was refused for good: none has come to be, and its name is free.
+    Refused(VercelError),
+    /// None was to be had; one that has come to be all the same is lost, and has taken the name.
+    Lost(VercelError),
+}
+
+impl NoSandbox {
+    pub(super) fn error(self) -> VercelError {
+        match self {
+            Self::Refused(error) | Self::Lost(error) => error,
+        }
+    }
+
+    /// As a failure of the sandbox: another may fare better, unless it is a matter of who we are or what we ask for.
+    pub(super) fn failure(self) -> SandboxError {
+        match self {
+            Self::Refused(error) => error.in_creation(),
+            Self::Lost(error) => error.in_sandbox(),
+        }
+    }
+}
+
 /// Asks for a sandbox until there is one, or a definite no. `turn` is the first request's.
 pub(super) async fn create(
     client: &Client,
@@ -160,7 +185,7 @@ pub(super) async fn create(
     name: &str,
     body: &Value,
     mut turn: Turn,
-) -> Result<Created, VercelError> {
+) -> Result<Created, NoSandbox> {
     let ask = Ask::post("create the sandbox", vec![version, "sandboxes"], body)
         .limit(Some(CREATION))
         .once();
@@ -179,12 +204,16 @@ pub(super) async fn create(
         let is_taken = error.refusal().is_some_and(|refusal| refusal.is_duplicate_name());
         if is_taken && is_unknown {
             turn.passed();
-            return by_name(client, name).await;
+            return by_name(client, name).await.map_err(NoSandbox::Lost);
         }
         match error.again() {
             Again::Never => {
                 turn.passed();
-                return Err(error);
+                let is_free = error.refusal().is_some() && !is_unknown;
+                return Err(match is_free {
+                    true => NoSandbox::Refused(error),
+                    false => NoSandbox::Lost(error),
+                });
             }
             Again::Throttled(retry_after) => turn.refused(retry_after),
             Again::Soon => {
@@ -197,7 +226,7 @@ pub(super) async fn create(
             }
         }
         if tried == TRIES {
-            return Err(error);
+            return Err(NoSandbox::Lost(error));
         }
         turn = creations.again(vcpus).await;
     }

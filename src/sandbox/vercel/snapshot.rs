@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::api::{Created, Snapshot, SnapshotStatus, Snapshots, Status};
 use super::checkout::check_out;
 use super::client::Ask;
-use super::create::{body, create, tag, version};
+use super::create::{NoSandbox, body, create, tag, version};
 use super::error::{Problem, VercelError};
 use super::script::Script;
 use super::session::{Session, Start};
@@ -433,10 +433,12 @@ impl Engine {
         )
         .await
         {
-            Err(error) if error.refusal().is_some_and(|refusal| refusal.is_duplicate_name()) => {
+            Err(NoSandbox::Refused(error))
+                if error.refusal().is_some_and(|refusal| refusal.is_duplicate_name()) =>
+            {
                 return Ok(None);
             }
-            created => created?,
+            created => created.map_err(NoSandbox::error)?,
         };
         if !is_of_build(&created, &setup.spec.run_id) {
             return Ok(None);

@@ -6,7 +6,7 @@ use tempfile::NamedTempFile;
 
 use super::{Bench, texts};
 use crate::support::stderr;
-use crate::support::vercel::{Fault, Route, Rule, TOKEN};
+use crate::support::vercel::{Fault, Route, Rule, TOKEN, Times};
 
 const SUITE: &str = "SANDBOX
   source: upload
@@ -192,4 +192,30 @@ fn a_download_that_fails_is_tried_again_and_its_agent_is_not() {
     };
     assert_eq!(bench.summary()["totals"]["attempts"]["passed"], 12);
     assert!(started.values().all(|times| *times == 1), "{started:?}");
+}
+
+#[test]
+fn a_machine_that_is_not_there_while_it_starts_is_lost_and_not_refused() {
+    let not_found = || Fault::Refused(404, "not_found".to_owned());
+    let cases = [
+        vec![Rule::first(Route::GetSession, 1, not_found())],
+        vec![
+            Rule::first(Route::Create, 1, Fault::Lost),
+            Rule::first(Route::Get, 1, not_found()),
+        ],
+    ];
+    for faults in cases {
+        let what = format!("{faults:?}");
+        let Some(agents) = agents(faults, 1) else { return };
+        agents.bench.vercel.state().take(Times {
+            create_ms: 50,
+            answers_pending: true,
+            ..Times::default()
+        });
+        agents.run();
+        let summary = agents.bench.summary();
+        assert_eq!(summary["totals"]["attempts"]["passed"], 4, "{what}");
+        assert_eq!(summary["totals"]["attempts"]["retried"], 1, "{what}");
+        assert_eq!(agents.bench.sandboxes(), 0, "{what}");
+    }
 }

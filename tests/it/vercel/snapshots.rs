@@ -3,7 +3,7 @@
 use super::Bench;
 use crate::action::{Workflow, pull_request};
 use crate::support::github::State;
-use crate::support::vercel::{Fault, PROJECT, Route, Rule, TEAM, TOKEN};
+use crate::support::vercel::{Fault, PROJECT, Route, Rule, TEAM, TOKEN, Times};
 use crate::support::{stderr, stdout};
 
 const SUITE: &str = "SANDBOX
@@ -142,6 +142,29 @@ fn a_snapshot_that_fails_in_the_wave_is_done_without_and_after_three_failures_no
     let attempt = |path: &str| bench.suite.read(&format!("out/attempts/{path}/attempt.json"));
     assert!(attempt("a__one/1").contains(&format!("cold boot: snapshot `{}` cannot be used", id.trim())));
     assert!(attempt("a__two/3").contains("3 sandboxes could not start from snapshot"));
+}
+
+#[test]
+fn a_warm_machine_that_is_lost_while_it_starts_is_made_anew_under_another_name() {
+    let Some(bench) = bench(Vec::new()) else { return };
+    bench.ev("snapshot build").success();
+    {
+        let mut state = bench.vercel.state();
+        state.take(Times {
+            create_ms: 50,
+            answers_pending: true,
+            ..Times::default()
+        });
+        let stopped = Fault::Refused(410, "sandbox_stopped".to_owned());
+        state
+            .faults
+            .replace(vec![Rule::first(Route::GetSession, 1, stopped)]);
+    }
+    bench.ev("run -o out").success();
+    assert_eq!(boots(&bench), ["warm"; 6]);
+    assert_eq!(bench.summary()["totals"]["attempts"]["retried"], 1);
+    assert_eq!(bench.vercel.state().counts.with(Route::Create, 400), 0);
+    assert_eq!(bench.left(), Vec::<String>::new());
 }
 
 #[test]
