@@ -251,6 +251,7 @@ impl Session {
         let mut failures = 0;
         loop {
             let before = passed.bytes;
+            let mut again = Again::Soon;
             let logs = self.logs(client, id, passed, output, ended.is_some()).await;
             match (logs, ended) {
                 (Ok(()), Some(code)) => return Ok(code),
@@ -266,32 +267,31 @@ impl Session {
                             }
                             None => {}
                         },
-                        Err(error) if error.again() == Again::Never => return Err(error),
-                        Err(_) => {}
+                        Err(error) => again = worth(error)?,
                     }
                 }
                 // The rest of the output is not worth the result.
                 (Err(_), Some(code)) => return Ok(code),
                 (Err(error), None) => {
-                    if error.again() == Again::Never {
-                        return Err(error);
+                    again = worth(error)?;
+                    if again == Again::Soon {
+                        match self.has_ended(client, id).await {
+                            Ok(code) => ended = code,
+                            Err(error) => again = worth(error)?,
+                        }
                     }
-                    ended = self.has_ended(client, id).await?;
                 }
             }
             failures = if passed.bytes > before { 1 } else { failures + 1 };
-            client.wait(Again::Soon, failures).await;
+            client.wait(again, failures).await;
         }
     }
 
-    /// The exit code of a command, if it has ended; `None` also where nobody says.
+    /// The exit code of a command, if it has ended.
     async fn has_ended(&self, client: &Client, id: &str) -> Result<Option<i32>, VercelError> {
         let ask = Ask::get("look after the command", self.path(&["cmd", id])).once();
-        match client.ask::<OfCommand>(&ask).await {
-            Ok(OfCommand { command }) => Ok(command.exit_code),
-            Err(error) if error.again() == Again::Never => Err(error),
-            Err(_) => Ok(None),
-        }
+        let found = client.ask::<OfCommand>(&ask).await?;
+        Ok(found.command.exit_code)
     }
 
     /// Passes output on until it ends. After the command has ended, nothing new is waited for.
@@ -328,7 +328,13 @@ impl Session {
                 Next::Line(Line::Broken(why)) => return Err(ask.failed(Problem::BrokeOff(why))),
                 Next::End => return Ok(()),
                 Next::Silence => {
-                    if has_ended || self.has_ended(client, id).await?.is_some() {
+                    let is_over = has_ended
+                        || match self.has_ended(client, id).await {
+                            Ok(code) => code.is_some(),
+                            // Nobody says: it is asked again after the next silence.
+                            Err(error) => worth(error).map(|_| false)?,
+                        };
+                    if is_over {
                         return Err(ask.failed(Problem::Late(patience)));
                     }
                 }
@@ -413,6 +419,17 @@ impl Session {
             .limit(Some(limit))
             .once();
         client.ask::<OfSnapshot>(&ask).await.map(|made| made.snapshot)
+    }
+}
+
+/// How a question that failed may be asked again.
+///
+/// # Errors
+/// The failure itself, where it may not.
+fn worth(error: VercelError) -> Result<Again, VercelError> {
+    match error.again() {
+        Again::Never => Err(error),
+        again => Ok(again),
     }
 }
 

@@ -1,10 +1,13 @@
 //! Runs while everything goes wrong that can: throttling, lost answers, connections that drop.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use tempfile::NamedTempFile;
 
 use super::{Bench, texts};
+use crate::support::engine_of_vercel::{backend, config};
+use crate::support::sandbox::{sh, start};
 use crate::support::stderr;
 use crate::support::vercel::{Fault, Route, Rule, TOKEN, Times};
 
@@ -218,4 +221,17 @@ fn a_machine_that_is_not_there_while_it_starts_is_lost_and_not_refused() {
         assert_eq!(summary["totals"]["attempts"]["retried"], 1, "{what}");
         assert_eq!(agents.bench.sandboxes(), 0, "{what}");
     }
+}
+
+#[tokio::test]
+async fn whoever_follows_a_command_and_is_throttled_waits_as_told_and_asks_nothing_else() {
+    let throttled = Rule::first(Route::Logs, 1, Fault::TooMany(1));
+    let bench = Bench::light(vec![throttled], "SANDBOX\n");
+    let engine = backend(&config(&bench.vercel.base_url()));
+    let mut sandbox = start(&engine, "throttled").await;
+    let begun = Instant::now();
+    sh(&mut *sandbox, "agent").await;
+    assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
+    assert_eq!(bench.vercel.state().counts.of(Route::GetCommand), 0);
+    sandbox.stop().await.unwrap();
 }
