@@ -158,7 +158,6 @@ impl TryContext {
             None => CommandEnd::KilledAtLimit(limit),
         };
         life.phases.set(Phase::Command, seconds(begun.elapsed()));
-        let full_disk = sandbox.full_disk().await;
         let begun = Instant::now();
         let collected = within_limit(
             limits.collect,
@@ -172,11 +171,21 @@ impl TryContext {
             ..failure
         })?;
         life.phases.set(Phase::Collect, seconds(begun.elapsed()));
-        Ok(Ended {
+        let mut ended = Ended {
             end,
-            full_disk,
+            full_disk: None,
             collected,
-        })
+        };
+        if !self.has_passed(&ended) {
+            ended.full_disk = self.full_disk(sandbox.as_mut()).await;
+        }
+        Ok(ended)
+    }
+
+    /// Looks at the disk, which may be far away; what is not told in time is not told.
+    async fn full_disk(&self, sandbox: &mut dyn Sandbox) -> Option<String> {
+        let limit = self.job.attempt.phases.collect;
+        tokio::time::timeout(limit, sandbox.full_disk()).await.ok()?
     }
 
     /// An empty sandbox with the workspace in it. Only so many may be starting at once.
@@ -246,10 +255,7 @@ impl TryContext {
                 Some(Exit::Signal(signal)) => format!("`attempt.{phase}` was killed by signal {signal}"),
                 None => past_limit(phase, attempt.phases.setup),
             };
-            let full = match &mut life.sandbox {
-                Some(sandbox) => sandbox.full_disk().await,
-                None => None,
-            };
+            let full = self.full_disk(sandbox.as_mut()).await;
             return Err(match full {
                 Some(full) => failure(phase, ErrorClass::OutOfDisk, format!("{why}: {full}")),
                 None => failure(phase, class, why),
@@ -269,37 +275,37 @@ impl TryContext {
         })
     }
 
-    fn grade(&self, ended: Ended, last: &str, life: &mut Life) -> Vec<Graded> {
-        let Ended {
-            end,
-            full_disk,
-            collected:
-                Collected {
-                    results,
-                    expected_at,
-                    notes,
-                },
-        } = ended;
-        life.notes.extend(notes);
-        let missing = std::iter::repeat_with(|| Located::missing(&expected_at));
+    /// Whether every attempt of the try has passed, whatever else there is to know.
+    fn has_passed(&self, ended: &Ended) -> bool {
+        let missing = Located::missing(&ended.collected.expected_at);
+        indexes(&self.job.plan, self.id.index)
+            .zip(ended.collected.results.iter().chain(std::iter::repeat(&missing)))
+            .all(|(_, located)| self.judgement(ended, located, "").outcome == Outcome::Passed)
+    }
+
+    fn judgement(&self, ended: &Ended, located: &Located, last: &str) -> Judgement {
+        let ran = Ran {
+            end: ended.end,
+            result: located.result.found(),
+            full_disk: ended.full_disk.as_deref(),
+            result_path: &located.path,
+            output_tail: last,
+        };
+        judge(&Course::Ran(ran), &self.job.rules)
+    }
+
+    fn grade(&self, mut ended: Ended, last: &str, life: &mut Life) -> Vec<Graded> {
+        life.notes.append(&mut ended.collected.notes);
+        let results = std::mem::take(&mut ended.collected.results);
+        let missing = std::iter::repeat_with(|| Located::missing(&ended.collected.expected_at));
         results
             .into_iter()
             .chain(missing)
             .zip(indexes(&self.job.plan, self.id.index))
-            .map(|(located, _)| {
-                let ran = Ran {
-                    end,
-                    result: located.result.found(),
-                    full_disk: full_disk.as_deref(),
-                    result_path: &located.path,
-                    output_tail: last,
-                };
-                let judgement = judge(&Course::Ran(ran), &self.job.rules);
-                Graded {
-                    judgement,
-                    reading: located.result.into_reading(),
-                    harness_file: located.harness_file,
-                }
+            .map(|(located, _)| Graded {
+                judgement: self.judgement(&ended, &located, last),
+                reading: located.result.into_reading(),
+                harness_file: located.harness_file,
             })
             .collect()
     }

@@ -23,6 +23,9 @@ use crate::sandbox::{Command, Exit, Sandbox, SandboxError, Workspace};
 /// What of an archive is unpacked at once: it may grow a thousandfold.
 const PIECE: usize = 4 * 1024;
 
+/// A disk with fewer kilobytes than this is full: hardly a file can be written.
+const FULL: u64 = 64;
+
 /// What every command's environment begins with; PATH and HOME are the machine's own.
 const ENVIRONMENT: [(&str, &str); 2] = [("LANG", "C.UTF-8"), ("TMPDIR", "/tmp")];
 
@@ -35,11 +38,23 @@ pub(super) struct Machine {
     snapshot: Result<String, Option<String>>,
     /// Commands that were started.
     commands: u32,
-    /// A command that nobody waits for any more, by our id and the API's: killed before anything else is done.
-    abandoned: Option<(String, Option<String>)>,
+    /// A command that nobody waits for any more: killed before anything else is done.
+    abandoned: Option<Abandoned>,
     /// Paths that are deleted before anything else is done: together with it, for a request is dear.
     to_remove: Vec<String>,
+    /// What was left of the disk after the last command, as it was told, where it was.
+    left: Option<String>,
     _place: Admission,
+}
+
+/// A command that was started, perhaps.
+struct Abandoned {
+    /// Our id of it.
+    ours: String,
+    /// The API's, once that has answered.
+    theirs: Option<String>,
+    /// Paths that it deletes before it begins.
+    removes: Vec<String>,
 }
 
 impl Machine {
@@ -52,25 +67,30 @@ impl Machine {
             commands: 0,
             abandoned: None,
             to_remove: Vec::new(),
+            left: None,
             _place: place,
         }
     }
 
     /// Kills the command that was abandoned, with all that it has started.
     async fn settle(&mut self) -> Result<(), SandboxError> {
-        let Some((ours, theirs)) = self.abandoned.clone() else {
+        let Some(abandoned) = &self.abandoned else {
             return Ok(());
         };
         let client = &self.engine.account.client;
-        if let Some(theirs) = theirs {
+        if let Some(theirs) = &abandoned.theirs {
             // It may have ended meanwhile; what is left of it is found by its mark.
-            let _ = self.session.kill(client, &theirs).await;
+            let _ = self.session.kill(client, theirs).await;
         }
-        let sweep = Script::sweep(&ours);
+        let sweep = Script::sweep(&abandoned.ours);
         let what = "kill what a command has left";
         let swept = self.session.script(client, what, &sweep, &[], true).await;
-        swept.map_err(VercelError::in_sandbox)?;
-        self.abandoned = None;
+        let swept = swept.map_err(VercelError::in_sandbox)?;
+        let has_run = swept.stdout.trim() == script::HAS_RUN;
+        let removes = self.abandoned.take().map(|abandoned| abandoned.removes);
+        if !has_run {
+            self.to_remove.splice(0..0, removes.unwrap_or_default());
+        }
         Ok(())
     }
 
@@ -78,6 +98,16 @@ impl Machine {
         let client = &self.engine.account.client;
         let printed = self.session.script(client, what, script, &[], false).await;
         printed.map_err(VercelError::in_sandbox)
+    }
+
+    /// The failure of a script of ours, which a full disk explains.
+    async fn unable_to(&mut self, what: &str) -> SandboxError {
+        let full = self.full_disk().await;
+        let why = full.as_ref().map_or(String::new(), |full| format!(": {full}"));
+        SandboxError {
+            class: full.map(|_| ErrorClass::OutOfDisk),
+            ..SandboxError::new(format!("cannot {what}{why}"))
+        }
     }
 
     /// Whether a command was really started: what a script of ours ends with, a command may end with too.
@@ -182,20 +212,26 @@ impl Sandbox for Machine {
     ) -> Result<Exit, SandboxError> {
         self.settle().await?;
         self.commands += 1;
+        self.left = None;
         let id = format!("{}-{}", self.name, self.commands);
         let mut env: Vec<(String, String)> = ENVIRONMENT
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
         env.extend(command.env.iter().cloned());
+        let removes = std::mem::take(&mut self.to_remove);
         let start = Start {
             id: &id,
-            script: Script::run(&id, command.keeps_daemons, &self.to_remove, &command.line),
+            script: Script::run(&id, command.keeps_daemons, &removes, &command.line),
             env,
         };
         // Whoever drops this leaves a command behind, whether its start was answered or not.
-        let abandoned = self.abandoned.insert((id.clone(), None));
-        let started = |theirs: &str| abandoned.1 = Some(theirs.to_owned());
+        let abandoned = self.abandoned.insert(Abandoned {
+            ours: id.clone(),
+            theirs: None,
+            removes,
+        });
+        let started = |theirs: &str| abandoned.theirs = Some(theirs.to_owned());
         let client = &self.engine.account.client;
         let code = match command.keeps_daemons {
             true => self.session.run_attached(client, start, output, started).await,
@@ -211,10 +247,16 @@ impl Sandbox for Machine {
         {
             code = first;
         }
-        if code == script::NOT_REMOVED && !self.to_remove.is_empty() && !self.has_run(&id).await? {
-            return Err(SandboxError::new("cannot delete an old result from the sandbox"));
+        let unable_to = match code {
+            script::STARTED_BEFORE => Some("start the command in the sandbox"),
+            script::NOT_REMOVED => Some("delete an old result from the sandbox"),
+            _ => None,
+        };
+        if let Some(what) = unable_to
+            && !self.has_run(&id).await?
+        {
+            return Err(self.unable_to(what).await);
         }
-        self.to_remove.clear();
         self.abandoned = None;
         Ok(Exit::Code(code))
     }
@@ -230,6 +272,8 @@ impl Sandbox for Machine {
             |why: String| SandboxError::new(format!("cannot bring `{from}` out of the sandbox: {why}"));
         let packing = Script::pack(&relative, &self.to_remove);
         let packed = self.script("pack files of the sandbox", &packing).await?;
+        let mut lines = packed.stdout.lines();
+        self.left = lines.next().map(str::to_owned);
         match packed.code {
             0 => {}
             script::ABSENT => return Ok(None),
@@ -237,23 +281,17 @@ impl Sandbox for Machine {
             _ => return Err(failed(packed.why())),
         }
         self.to_remove.clear();
-        let size = packed
-            .stdout
-            .lines()
-            .next()
-            .and_then(|line| line.trim().parse::<u64>().ok());
-        let size = size.ok_or_else(|| failed("the archive's size is not known".to_owned()))?;
+        let size = lines.next().map_or("", str::trim);
         let mut unpacked = Unpacked::new(into);
-        if size <= script::INLINE {
-            let bytes = packed.decoded(1).map_err(|error| failed(error.to_string()))?;
-            if bytes.len() as u64 != size {
-                return Err(failed("the archive is not whole".to_owned()));
-            }
+        if size == script::FOLLOWS {
+            let bytes = packed.decoded(2).map_err(|error| failed(error.to_string()))?;
             unpacked
                 .take(&bytes)
                 .await
                 .map_err(|error| not_stored(from, error))?;
         } else {
+            let unknown = |_| failed("the archive's size is not known".to_owned());
+            let size: u64 = size.parse().map_err(unknown)?;
             let path = format!("{}/packed", script::DIRECTORY);
             let file = self.session.read(&self.engine.account.client, &path).await;
             let file = file.map_err(VercelError::in_sandbox)?;
@@ -272,6 +310,17 @@ impl Sandbox for Machine {
         }
         unpacked.finish().await.map_err(|error| not_stored(from, error))?;
         Ok(Some(()))
+    }
+
+    async fn full_disk(&mut self) -> Option<String> {
+        if self.left.is_none() {
+            // What cannot be looked at says nothing.
+            self.settle().await.ok()?;
+            let looked = self.script("look at the sandbox's disk", &Script::left()).await;
+            self.left = Some(looked.ok()?.stdout);
+        }
+        let left: u64 = self.left.as_ref()?.trim().parse().ok()?;
+        (left < FULL).then(|| format!("no space left on the disk of the sandbox ({left} KB)"))
     }
 
     async fn stop(self: Box<Self>) -> Result<(), SandboxError> {
@@ -324,5 +373,34 @@ impl<'a> Unpacked<'a> {
     async fn pass(&mut self) -> std::io::Result<()> {
         let unpacked = std::mem::take(self.decoder.get_mut());
         self.into.write_all(&unpacked).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::Unpacked;
+
+    async fn unpacked(archive: &[u8]) -> std::io::Result<Vec<u8>> {
+        let mut into = Vec::new();
+        let mut unpacked = Unpacked::new(&mut into);
+        unpacked.take(archive).await?;
+        unpacked.finish().await?;
+        Ok(into)
+    }
+
+    #[tokio::test]
+    async fn an_archive_that_is_not_whole_is_none() {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(b"what a tar holds").unwrap();
+        let archive = encoder.finish().unwrap();
+        assert_eq!(unpacked(&archive).await.unwrap(), b"what a tar holds");
+        for length in 0..archive.len() {
+            assert!(unpacked(&archive[..length]).await.is_err(), "{length}");
+        }
     }
 }

@@ -8,17 +8,21 @@ use crate::config::CommandLine;
 /// Where the scripts keep their own files.
 pub(super) const DIRECTORY: &str = "/tmp/.evalwave";
 
-/// A script ends so where its command has been started already.
+/// A script ends so where its command has been started already, or cannot be.
 pub(super) const STARTED_BEFORE: i32 = 97;
 /// A script ends so where a file could not be deleted, and nothing was started.
 pub(super) const NOT_REMOVED: i32 = 98;
+/// What is printed of a command that was started, and what it deletes before that is gone.
+pub(super) const HAS_RUN: &str = "has run";
 /// There is no such path.
 pub(super) const ABSENT: i32 = 44;
 /// The path leads out of the workspace.
 pub(super) const OUTSIDE: i32 = 45;
 
 /// An archive no larger than this comes as text, at once.
-pub(super) const INLINE: u64 = 128 * 1024;
+const INLINE: u64 = 128 * 1024;
+/// What is said of an archive's size where it comes as text.
+pub(super) const FOLLOWS: &str = "-";
 
 /// Deletes the paths that the arguments after their number name. One whose directory is not in the workspace is none.
 const REMOVE: &str = r#"
@@ -52,19 +56,26 @@ sweep() {
 }
 "#;
 
+/// Sweeps, and tells what is known of the command.
+const SWEPT: &str = r#"
+sweep "$1"
+if [ -e "/tmp/.evalwave/$1/ran" ]; then echo "$2"; fi
+"#;
+
 /// What starts a user's command: its own directory is the proof that it was started, so that a request that is sent
 /// again starts nothing.
 const BEGIN: &str = r#"
-id=$1; keep=$2; shift 2
-mkdir -p /tmp/.evalwave && mkdir "/tmp/.evalwave/$id" 2>/dev/null || exit 97
+id=$1; keep=$2; own=/tmp/.evalwave/$1; shift 2
+mkdir -p /tmp/.evalwave && mkdir "$own" 2>/dev/null || exit 97
 "#;
 
 /// Both streams as one, which keeps their order. What daemons print goes to a file that outlives the request; it is
-/// shown as far as it came.
+/// shown as far as it came. A file that cannot be made would end the shell with a code of its own, were it made by `exec`.
 const RUN: &str = r#"
-: >"/tmp/.evalwave/$id/ran"
 session=$(command -v setsid) || session=
-out=/tmp/.evalwave/$id/out
+out=$own/out
+if [ "$keep" = 1 ]; then true >"$out" || exit 97; fi
+true >"$own/ran" || exit 97
 if [ "$keep" = 1 ]; then exec 3>"$out"; else exec 3>&1; fi
 # What the shell itself says of a signal is no output of the command. Some shells apply the redirections of a plain
 # command to themselves while it runs, so the command is a subshell.
@@ -75,9 +86,27 @@ if [ "$keep" = 1 ]; then cat "$out"; else sweep "$id"; fi
 exit "$code"
 "#;
 
-/// Packs a path, and prints the size of the archive; where it is small, the archive too.
-const PACK: &str = r#"
+/// The arguments of packing. An archive of before takes no room from this one.
+const PACKED: &str = r#"
 path=$1; inline=$2; out=/tmp/.evalwave/packed
+rm -f "$out"
+"#;
+
+/// Prints how many kilobytes are left where commands write, on the fuller of the disks; nothing where that is not known.
+const LEFT: &str = r#"
+df -Pk . /tmp 2>/dev/null | {
+  least=
+  while read -r _ _ _ free _; do
+    case $free in '' | *[!0-9]*) continue ;; esac
+    if [ -z "$least" ] || [ "$free" -lt "$least" ]; then least=$free; fi
+  done
+  echo "$least"
+}
+"#;
+
+/// Packs a path into a file, and prints how large that is. Where it is small, or there is no room for it, it prints a
+/// dash, and then the archive.
+const PACK: &str = r#"
 [ -e "$path" ] || exit 44
 real=$(readlink -f -- "$path") || exit 44
 case "$real/" in "$top"/*) ;; *) exit 45 ;; esac
@@ -85,19 +114,27 @@ case "$real/" in "$top"/*) ;; *) exit 45 ;; esac
 mkdir -p /tmp/.evalwave/link
 pack() {
   if [ "$path" = . ]; then
-    tar -czf "$out" .
+    tar -czf "$1" .
   elif [ -L "$path" ]; then
     rm -rf /tmp/.evalwave/link/*
-    cp -a -- "$real" "/tmp/.evalwave/link/$(basename -- "$path")" && tar -C /tmp/.evalwave/link -czf "$out" -- "$(basename -- "$path")"
+    cp -a -- "$real" "/tmp/.evalwave/link/$(basename -- "$path")" && tar -C /tmp/.evalwave/link -czf "$1" -- "$(basename -- "$path")"
   else
-    tar -C "$(dirname -- "$path")" -czf "$out" -- "$(basename -- "$path")"
+    tar -C "$(dirname -- "$path")" -czf "$1" -- "$(basename -- "$path")"
   fi
   [ $? -le 1 ]
 }
-pack 2>/dev/null || { chmod -R u+rwX -- "$real" 2>/dev/null; pack; } || exit 1
-size=$(wc -c <"$out")
-echo "$size"
-if [ "$size" -le "$inline" ]; then base64 "$out"; fi
+if pack "$out" 2>/dev/null || { chmod -R u+rwX -- "$real" 2>/dev/null; pack "$out"; }; then
+  size=$(wc -c <"$out")
+  if [ "$size" -gt "$inline" ]; then echo "$size"; exit; fi
+  echo -
+  base64 "$out"
+  exit
+fi
+rm -f "$out"
+echo -
+exec 4>&1
+packed=$({ { pack - 3>&- 4>&-; echo $? >&3; } | base64 >&4; } 3>&1)
+exit "$packed"
 "#;
 
 /// Prints every path below a directory, coded.
@@ -134,9 +171,9 @@ impl Script {
         Self::new(&[BEGIN, REMOVE, SWEEP, RUN], args)
     }
 
-    /// Kills what a command has left.
+    /// Kills what a command has left, and says whether it was started.
     pub(super) fn sweep(id: &str) -> Self {
-        Self::new(&[SWEEP, "sweep \"$1\"\n"], [id.to_owned()])
+        Self::new(&[SWEEP, SWEPT], [id.to_owned(), HAS_RUN.to_owned()])
     }
 
     /// Packs a path of the workspace, after these paths have been deleted.
@@ -148,7 +185,12 @@ impl Script {
         };
         let mut args = counted(removed);
         args.extend([path.to_owned(), INLINE.to_string()]);
-        Self::new(&[REMOVE, PACK], args)
+        Self::new(&[REMOVE, PACKED, LEFT, PACK], args)
+    }
+
+    /// Tells what is left of the disk.
+    pub(super) fn left() -> Self {
+        Self::new(&[LEFT], [])
     }
 
     /// Lists what is below a directory of the workspace.

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use evalwave::model::ErrorClass;
+use evalwave::sandbox::Exit;
 use tempfile::NamedTempFile;
 
 use super::{Bench, texts};
 use crate::support::engine_of_vercel::{backend, config};
-use crate::support::sandbox::{sh, start};
+use crate::support::sandbox::{run as exec, sh, shell, start};
 use crate::support::stderr;
 use crate::support::vercel::{Fault, Route, Rule, TOKEN, Times};
 
@@ -233,5 +235,87 @@ async fn whoever_follows_a_command_and_is_throttled_waits_as_told_and_asks_nothi
     sh(&mut *sandbox, "agent").await;
     assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
     assert_eq!(bench.vercel.state().counts.of(Route::GetCommand), 0);
+    sandbox.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_command_that_cannot_be_started_is_no_exit_code_of_it() {
+    let Some(bench) = Bench::real(Vec::new(), "SANDBOX\n") else {
+        return;
+    };
+    let engine = backend(&config(&bench.vercel.base_url()));
+    let mut sandbox = start(&engine, "unstarted").await;
+    for code in [97, 98] {
+        let (exit, _) = exec(&mut *sandbox, &shell(&format!("exit {code}"))).await;
+        assert_eq!(exit.unwrap(), Exit::Code(code));
+    }
+    sh(&mut *sandbox, "rm -rf /tmp/.evalwave; touch /tmp/.evalwave").await;
+    let (exit, _) = exec(&mut *sandbox, &shell("true")).await;
+    let error = exit.unwrap_err();
+    assert_eq!(error.to_string(), "cannot start the command in the sandbox");
+    assert_eq!(error.class, None);
+    sandbox.stop().await.unwrap();
+}
+
+/// Mounts small disks where commands write.
+const SMALL_DISKS: &str =
+    "mount -t tmpfs -o size=1m none /tmp && mount -t tmpfs -o size=1m none /vercel/sandbox";
+
+#[test]
+fn on_a_full_disk_a_pass_is_a_pass_and_anything_else_is_no_failure_of_the_agent() {
+    let config = format!(
+        "SANDBOX
+  source: upload
+  limits: FAST
+suite: {{ name: full, pairs: [{{ experiment: a, eval: 'true' }}, {{ experiment: a, eval: 'false' }}] }}
+retry: {{ tries: 1 }}
+attempt:
+  boot: cp attempt.sh ~ && {SMALL_DISKS}
+  command: sh ~/attempt.sh
+  result: result.json
+"
+    );
+    let Some(bench) = Bench::real(Vec::new(), &config) else {
+        return;
+    };
+    let attempt =
+        r#"echo "{\"passed\": $EVALWAVE_EVAL}" >result.json; cat /dev/zero >/tmp/fill; cat /dev/zero >fill"#;
+    bench.suite.write("attempt.sh", attempt);
+    bench.ev("run -o out");
+    let pairs = bench.summary()["pairs"].clone();
+    let attempts: Vec<_> = pairs
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|pair| &pair["attempts"][0])
+        .collect();
+    let of = |eval: &str| {
+        attempts
+            .iter()
+            .find(|attempt| attempt["path"].as_str().unwrap().contains(eval))
+            .unwrap()
+    };
+    assert_eq!(of("true")["outcome"], "passed", "{pairs:#}");
+    assert_eq!(of("false")["outcome"], "errored", "{pairs:#}");
+    assert_eq!(of("false")["error"]["class"], "out_of_disk");
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_on_a_full_disk_is_out_of_disk() {
+    let Some(bench) = Bench::real(Vec::new(), "SANDBOX\n") else {
+        return;
+    };
+    let engine = backend(&config(&bench.vercel.base_url()));
+    let mut sandbox = start(&engine, "full").await;
+    sh(&mut *sandbox, "mount -t tmpfs -o size=1m,nr_inodes=12 none /tmp").await;
+    let fill = "cat /dev/zero >/tmp/fill; while touch /tmp/$((file += 1)); do :; done; true";
+    sh(&mut *sandbox, fill).await;
+    let (exit, _) = exec(&mut *sandbox, &shell("true")).await;
+    let error = exit.unwrap_err();
+    assert_eq!(error.class, Some(ErrorClass::OutOfDisk));
+    assert_eq!(
+        error.to_string(),
+        "cannot start the command in the sandbox: no space left on the disk of the sandbox (0 KB)"
+    );
     sandbox.stop().await.unwrap();
 }
