@@ -150,6 +150,8 @@ macro_rules! contract {
                 nothing_of_this_machine_is_brought_out
                 a_result_may_be_a_link_within_the_workspace
                 an_old_result_is_removed_and_nothing_else
+                what_a_dropped_command_wrote_is_brought_out
+                an_old_result_is_not_brought_out_though_no_command_began
                 sandboxes_do_not_see_each_others_files;
             endings:
                 whatever_a_command_leaves_behind_is_killed_when_it_ends

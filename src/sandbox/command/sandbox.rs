@@ -12,7 +12,7 @@ use tokio_util::io::SyncIoBridge;
 
 use super::engine::{Engine, Failed, Tries};
 use super::pack;
-use super::script::{self, Preamble, Run};
+use super::script::{self, Preamble, Removal, Run};
 use super::talk::{Input, Sink, Talked, mark};
 use crate::config::template::Values;
 use crate::glob::{is_pattern, path_glob};
@@ -38,8 +38,8 @@ pub(super) struct CommandSandbox {
     given_up: Option<String>,
     /// Whether a command has left processes that live until the end.
     daemons: bool,
-    /// Paths that are to be deleted before anything else is done.
-    delete: Vec<(String, String)>,
+    /// What is to be deleted before anything else is done.
+    delete: Vec<Removal>,
 }
 
 impl CommandSandbox {
@@ -101,35 +101,17 @@ impl Sandbox for CommandSandbox {
         if path.as_str().is_empty() {
             return Ok(());
         }
-        // Each call costs a process of the engine's, so this goes with the next one.
-        self.delete.push(script::parted(&path));
         let fixed: Utf8PathBuf = path
             .components()
             .take_while(|part| !is_pattern(part.as_str()))
             .collect();
-        if fixed == path {
-            return Ok(());
+        let mut paths = vec![script::parted(&path)];
+        if fixed != path {
+            let found = self.matching(&path, &fixed).await?;
+            paths.extend(found.iter().map(|found| script::parted(found)));
         }
-        let glob = path_glob(path.as_str())
-            .map_err(|error| SandboxError::new(format!("cannot delete `{pattern}`: {error}")))?
-            .compile_matcher();
-        let mut found = Vec::new();
-        let talked = self
-            .tell(&mut Sink::Memory(&mut found), |preamble| {
-                script::list(preamble, &fixed)
-            })
-            .await?;
-        succeeded(&talked, "cannot look through the sandbox")?;
-        for each in found.split(|byte| *byte == 0) {
-            // A name that is not UTF-8 cannot be written in a pattern.
-            let Ok(each) = std::str::from_utf8(each) else {
-                continue;
-            };
-            let each = fixed.join(each.trim_start_matches("./"));
-            if glob.is_match(&each) {
-                self.delete.push(script::parted(&each));
-            }
-        }
+        // Each call costs a process of the engine's, so this goes with the next one.
+        self.delete.push(Removal { mark: mark(), paths });
         Ok(())
     }
 
@@ -244,6 +226,32 @@ impl CommandSandbox {
                 Err(failed) => tries.again(failed).await?,
             }
         }
+    }
+
+    /// What there is in the sandbox that a pattern matches, all of it below `fixed`.
+    async fn matching(
+        &mut self,
+        pattern: &Utf8Path,
+        fixed: &Utf8Path,
+    ) -> Result<Vec<Utf8PathBuf>, SandboxError> {
+        let glob = path_glob(pattern.as_str())
+            .map_err(|error| SandboxError::new(format!("cannot delete `{pattern}`: {error}")))?
+            .compile_matcher();
+        let mut found = Vec::new();
+        let talked = self
+            .tell(&mut Sink::Memory(&mut found), |preamble| {
+                script::list(preamble, fixed)
+            })
+            .await?;
+        succeeded(&talked, "cannot look through the sandbox")?;
+        // A name that is not UTF-8 cannot be written in a pattern.
+        let found = found
+            .split(|byte| *byte == 0)
+            .filter_map(|path| std::str::from_utf8(path).ok());
+        Ok(found
+            .map(|path| fixed.join(path.trim_start_matches("./")))
+            .filter(|path| glob.is_match(path))
+            .collect())
     }
 
     /// Where the workspace is in the sandbox.

@@ -79,8 +79,16 @@ pub(super) struct Preamble<'a> {
     pub(super) mark: &'a str,
     /// The mark of processes that are to be killed first: those of a command that was given up, or all.
     pub(super) kill: Option<&'a str>,
-    /// Paths in the workspace that are to be deleted first.
-    pub(super) delete: &'a [(String, String)],
+    /// What is to be deleted first.
+    pub(super) delete: &'a [Removal],
+}
+
+/// Paths in the workspace that are deleted together, and once: what is there later is a command's.
+#[derive(Clone, Debug)]
+pub(super) struct Removal {
+    /// By which the sandbox remembers it; nobody can know it before.
+    pub(super) mark: String,
+    pub(super) paths: Vec<(String, String)>,
 }
 
 /// A path as the directory that holds it, and its name in there; the workspace itself is `.` in `.`.
@@ -111,8 +119,12 @@ impl Preamble<'_> {
         if !self.delete.is_empty() {
             text.push_str(GONE);
         }
-        for (directory, name) in self.delete {
-            let _ = writeln!(text, "gone {} {} || exit 1", quoted(directory), quoted(name));
+        for Removal { mark, paths } in self.delete {
+            let _ = writeln!(text, "if [ ! -e ../{mark} ]; then");
+            for (directory, name) in paths {
+                let _ = writeln!(text, "gone {} {} || exit 1", quoted(directory), quoted(name));
+            }
+            let _ = writeln!(text, "true 2>/dev/null >../{mark}\nfi");
         }
         text
     }

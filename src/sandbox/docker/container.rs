@@ -65,7 +65,7 @@ pub(super) struct DockerSandbox {
     place: Place,
     /// Processes that live until the end.
     daemons: String,
-    /// Old results that go before the next command starts.
+    /// Old results that go before the next command starts; known to be gone only where it has begun.
     old: Vec<String>,
     /// A command was dropped, and may still be dying.
     unsettled: bool,
@@ -120,20 +120,26 @@ impl DockerSandbox {
         let exec = Exec {
             words: words.iter().map(|word| (*word).to_owned()).collect(),
             user: Some("0"),
-            ..self.frame()
+            ..frame(&self.shared, &self.place, &self.daemons)
         };
-        exec.run(&self.shared.docker, &self.id, output).await
+        exec.run(&self.shared.docker, &self.id, &mut Vec::new(), output)
+            .await
     }
 
-    /// What all that runs in the container has in common.
-    fn frame(&self) -> Exec<'_> {
-        Exec {
-            directory: self.place.workspace.as_str(),
-            privileged: self.shared.config.privileged,
-            daemons: &self.daemons,
-            spare: self.shared.config.init || !self.daemons.is_empty(),
-            ..Exec::default()
+    /// Deletes the old results whose command may never have begun.
+    async fn remove_old(&mut self) -> Result<(), SandboxError> {
+        if self.old.is_empty() {
+            return Ok(());
         }
+        self.settle().await?;
+        let exec = Exec {
+            words: vec!["true".to_owned()],
+            user: Some("0"),
+            ..frame(&self.shared, &self.place, &self.daemons)
+        };
+        exec.run(&self.shared.docker, &self.id, &mut self.old, None)
+            .await
+            .map(drop)
     }
 
     /// Whether the engine has killed for memory since it was last asked.
@@ -159,6 +165,17 @@ impl DockerSandbox {
         let more = seen > self.out_of_memory;
         self.out_of_memory = seen;
         more
+    }
+}
+
+/// What all that runs in the container has in common.
+fn frame<'a>(shared: &Shared, place: &'a Place, daemons: &'a str) -> Exec<'a> {
+    Exec {
+        directory: place.workspace.as_str(),
+        privileged: shared.config.privileged,
+        daemons,
+        spare: shared.config.init || !daemons.is_empty(),
+        ..Exec::default()
     }
 }
 
@@ -228,7 +245,6 @@ impl Sandbox for DockerSandbox {
         output: &mpsc::Sender<Vec<u8>>,
     ) -> Result<Exit, SandboxError> {
         self.settle().await?;
-        let old = std::mem::take(&mut self.old);
         self.unsettled = true;
         let exec = Exec {
             words: match &command.line {
@@ -241,11 +257,11 @@ impl Sandbox for DockerSandbox {
                 .map(|(name, value)| format!("{name}={value}"))
                 .collect(),
             stay: command.keeps_daemons,
-            old,
-            ..self.frame()
+            ..frame(&self.shared, &self.place, &self.daemons)
         };
         let limited = self.shared.config.memory.is_some();
-        let ended = match exec.run(&self.shared.docker, &self.id, Some(output)).await {
+        let running = exec.run(&self.shared.docker, &self.id, &mut self.old, Some(output));
+        let ended = match running.await {
             Ok(ended) => ended,
             // What the engine kills for memory may be the container's first process.
             Err(_) if limited && self.ran_out_of_memory(OOM_LINGER).await => return Err(out_of_memory()),
@@ -271,6 +287,7 @@ impl Sandbox for DockerSandbox {
         from: &Utf8Path,
         into: &mut (dyn AsyncWrite + Send + Unpin),
     ) -> Result<Option<()>, SandboxError> {
+        self.remove_old().await?;
         archive::download(&self.shared.docker, &self.id, &self.place.workspace, from, into).await
     }
 

@@ -18,6 +18,9 @@ use crate::sandbox::SandboxError;
 /// What each command runs under.
 const RUN: &str = include_str!("run.sh");
 
+/// Its first report: the old results have gone.
+const BEGUN: &[u8] = b"begun\n";
+
 /// How long output is still read after the command itself has ended.
 const OUTPUT_LINGER: Duration = Duration::from_secs(2);
 
@@ -48,8 +51,6 @@ pub(super) struct Exec<'a> {
     pub(super) spare: bool,
     /// Whether what it leaves behind lives on.
     pub(super) stay: bool,
-    /// Old results that go before it starts, relative, with `./` before each.
-    pub(super) old: Vec<String>,
 }
 
 /// How it ended.
@@ -63,13 +64,16 @@ pub(super) struct Ended {
 
 impl Exec<'_> {
     /// Runs it to its end. Dropping the future closes the link, at which everything is killed.
+    ///
+    /// Before it starts, `old` results go, relative paths with `./` before each; once they have, there are none left in it.
     pub(super) async fn run(
         self,
         docker: &Docker,
         container: &str,
+        old: &mut Vec<String>,
         output: Option<&mpsc::Sender<Vec<u8>>>,
     ) -> Result<Ended, SandboxError> {
-        let created = docker.create_exec(container, self.config()).await;
+        let created = docker.create_exec(container, self.config(old)).await;
         let id = created
             .map_err(|error| failed("cannot run the command", error))?
             .id;
@@ -103,11 +107,16 @@ impl Exec<'_> {
             match next {
                 Some(Ok(LogOutput::StdErr { message })) => {
                     reports.extend_from_slice(&message);
+                    if reports.starts_with(BEGUN) {
+                        old.clear();
+                    }
                     if deadline.is_none() && is_report(&reports) {
                         deadline = Some(Instant::now() + OUTPUT_LINGER);
                     }
                 }
                 Some(Ok(said)) => {
+                    // Its report may come after what it prints.
+                    old.clear();
                     if let Some(output) = output {
                         for piece in said.into_bytes().chunks(CHUNK) {
                             // Without a receiver it goes nowhere; the command must not notice.
@@ -125,9 +134,9 @@ impl Exec<'_> {
         }
     }
 
-    fn config(self) -> ExecConfig {
+    fn config(self, old: &[String]) -> ExecConfig {
         let word = |yes| if yes { "yes" } else { "no" };
-        let count = self.old.len().to_string();
+        let count = old.len().to_string();
         let before = [
             "sh",
             "-c",
@@ -143,7 +152,7 @@ impl Exec<'_> {
             attach_stdin: Some(true),
             attach_stdout: Some(true),
             attach_stderr: Some(true),
-            cmd: Some(before.chain(self.old).chain(self.words).collect()),
+            cmd: Some(before.chain(old.iter().cloned()).chain(self.words).collect()),
             env: Some(self.env),
             user: self.user.map(str::to_owned),
             working_dir: Some(self.directory.to_owned()),

@@ -89,6 +89,7 @@ while [ "$old" -gt 0 ]; do
   shift
   old=$((old - 1))
 done
+echo begun >&5
 
 if [ "$stay" = yes ]; then
   {

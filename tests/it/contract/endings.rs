@@ -27,7 +27,7 @@ fn unique(bench: &Bench, what: &str) -> String {
 }
 
 /// Runs a command for ever, and drops it once it has said a word.
-async fn drop_when_ready(sandbox: &mut dyn Sandbox, command: &Command) {
+pub(super) async fn drop_when_ready(sandbox: &mut dyn Sandbox, command: &Command) {
     let (sender, mut receiver) = mpsc::channel(1);
     tokio::select! {
         _ = sandbox.exec(command, &sender) => panic!("it waits for ever"),

@@ -5,9 +5,11 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use camino::Utf8Path;
 use evalwave::sandbox::Sandbox;
+use tokio::sync::mpsc;
 
 use super::Bench;
-use crate::support::sandbox::sh;
+use super::endings::drop_when_ready;
+use crate::support::sandbox::{sh, shell};
 
 /// Names that a shell, a tar or a command line would stumble over.
 const ODD: [&str; 7] = [
@@ -221,6 +223,43 @@ pub(super) async fn an_old_result_is_removed_and_nothing_else(bench: &Bench) {
     let seen = sh(&mut *sandbox, "ls results; ls \"$TMPDIR/out\"").await;
     assert_eq!(seen, "deep\nkeep.txt\nlink\na.json\n");
     assert!(sandbox.remove("../outside").await.is_err());
+    sandbox.stop().await.unwrap();
+}
+
+pub(super) async fn what_a_dropped_command_wrote_is_brought_out(bench: &Bench) {
+    for (name, path, pattern) in [
+        ("late-path", "result.json", "result.json"),
+        ("late-glob", "results/a/b.json", "results/**/*.json"),
+    ] {
+        bench.write(path, "old");
+        let mut sandbox = bench.with_files(name, &[path]).await;
+        sandbox.remove(pattern).await.unwrap();
+        let text = format!("mkdir -p results/a; printf new >{path}; echo ready; sleep 1000");
+        drop_when_ready(&mut *sandbox, &shell(&text)).await;
+        let brought = download(&mut *sandbox, path).await.unwrap();
+        let content: Vec<&str> = brought.values().map(|(_, content)| content.as_str()).collect();
+        assert_eq!(content, ["new"]);
+        // To the next command it is an old one.
+        sandbox.remove(pattern).await.unwrap();
+        sh(&mut *sandbox, "true").await;
+        assert_eq!(download(&mut *sandbox, path).await, None);
+        sandbox.stop().await.unwrap();
+    }
+}
+
+pub(super) async fn an_old_result_is_not_brought_out_though_no_command_began(bench: &Bench) {
+    bench.write("result.json", "old");
+    let mut sandbox = bench.with_files("unbegun", &["result.json"]).await;
+    sandbox.remove("result.json").await.unwrap();
+    let (sender, _receiver) = mpsc::channel(1);
+    let command = shell("sleep 1000");
+    drop(sandbox.exec(&command, &sender));
+    tokio::select! {
+        biased;
+        _ = sandbox.exec(&command, &sender) => panic!("it waits for ever"),
+        () = std::future::ready(()) => {}
+    }
+    assert_eq!(download(&mut *sandbox, "result.json").await, None);
     sandbox.stop().await.unwrap();
 }
 
