@@ -2,6 +2,7 @@
 //! nothing of suites, results, time limits or tries.
 
 pub mod command;
+mod disk;
 pub mod docker;
 mod limit;
 pub mod local;

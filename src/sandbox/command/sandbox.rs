@@ -17,6 +17,7 @@ use super::talk::{Input, Sink, Talked, mark};
 use crate::config::template::Values;
 use crate::glob::{is_pattern, path_glob};
 use crate::model::Boot;
+use crate::sandbox::disk::full;
 use crate::sandbox::path::inside;
 use crate::sandbox::{Command, Exit, Sandbox, SandboxError, SandboxSpec, Workspace};
 
@@ -180,6 +181,14 @@ impl Sandbox for CommandSandbox {
             self.download_by_command(directory, &path, into).await?;
         }
         Ok(Some(()))
+    }
+
+    async fn full_disk(&mut self) -> Option<String> {
+        let mut left = Vec::new();
+        let mut sink = Sink::Memory(&mut left);
+        // What cannot be looked at says nothing.
+        self.tell(&mut sink, script::look_at_disk).await.ok()?;
+        full(&String::from_utf8_lossy(&left))
     }
 
     async fn stop(self: Box<Self>) -> Result<(), SandboxError> {

@@ -11,6 +11,7 @@ use camino::Utf8Path;
 
 use super::quote::quoted;
 use crate::config::CommandLine;
+use crate::sandbox::disk::LEFT;
 
 /// The directory that evalwave makes where `exec` starts its shell.
 pub(super) const DIRECTORY: &str = "evalwave";
@@ -207,6 +208,11 @@ pub(super) fn list(preamble: &Preamble<'_>, directory: &Utf8Path) -> String {
         begin("$k"),
         quoted(&format!("./{directory}")),
     )
+}
+
+/// Writes how much is left of the disk, as [`LEFT`] does.
+pub(super) fn look_at_disk(preamble: &Preamble<'_>) -> String {
+    format!("{}{LEFT}{}left .\nc=0\n{FINISH}", preamble.text(), begin("$w"))
 }
 
 /// What a command needs.

@@ -17,6 +17,7 @@ use super::{Shared, archive, reaper};
 use crate::config::{CommandLine, DockerConfig};
 use crate::glob::is_pattern;
 use crate::model::{Boot, ErrorClass};
+use crate::sandbox::disk::{LEFT, full};
 use crate::sandbox::path::inside;
 use crate::sandbox::{Command, Exit, Sandbox, SandboxError, Workspace};
 
@@ -126,6 +127,22 @@ impl DockerSandbox {
             .await
     }
 
+    /// Runs something of our own; with what it prints.
+    async fn said(&self, words: &[&str]) -> Result<(Ended, Vec<u8>), SandboxError> {
+        let (sender, mut receiver) = mpsc::channel::<Vec<u8>>(16);
+        let mut said = Vec::new();
+        let running = async {
+            let sender = sender;
+            self.as_root(words, Some(&sender)).await
+        };
+        let (ended, ()) = tokio::join!(running, async {
+            while let Some(chunk) = receiver.recv().await {
+                said.extend(chunk);
+            }
+        });
+        Ok((ended?, said))
+    }
+
     /// Deletes the old results whose command may never have begun.
     async fn remove_old(&mut self) -> Result<(), SandboxError> {
         if self.old.is_empty() {
@@ -215,19 +232,9 @@ impl Sandbox for DockerSandbox {
         let path = inside(Utf8Path::new(pattern))?;
         if is_pattern(path.as_str()) {
             self.settle().await?;
-            let (sender, mut receiver) = mpsc::channel(16);
-            let mut listed = Vec::new();
             let find = ["find", ".", "!", "-type", "d", "-print0"];
-            let running = async {
-                let sender = sender;
-                self.as_root(&find, Some(&sender)).await
-            };
-            let (ended, ()) = tokio::join!(running, async {
-                while let Some(chunk) = receiver.recv().await {
-                    listed.extend(chunk);
-                }
-            });
-            if ended?.code != 0 {
+            let (ended, listed) = self.said(&find).await?;
+            if ended.code != 0 {
                 return Err(SandboxError::new(format!(
                     "cannot look for `{pattern}` in the sandbox"
                 )));
@@ -289,6 +296,16 @@ impl Sandbox for DockerSandbox {
     ) -> Result<Option<()>, SandboxError> {
         self.remove_old().await?;
         archive::download(&self.shared.docker, &self.id, &self.place.workspace, from, into).await
+    }
+
+    async fn full_disk(&mut self) -> Option<String> {
+        // What cannot be looked at says nothing.
+        self.settle().await.ok()?;
+        let (_, left) = self
+            .said(&["sh", "-c", &format!("{LEFT}left . /tmp")])
+            .await
+            .ok()?;
+        full(&String::from_utf8_lossy(&left))
     }
 
     async fn stop(self: Box<Self>) -> Result<(), SandboxError> {

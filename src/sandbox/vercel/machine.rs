@@ -16,15 +16,13 @@ use super::session::{Printed, Session, Start};
 use super::{Engine, Started};
 use crate::glob::{is_pattern, path_glob};
 use crate::model::{Boot, ErrorClass};
+use crate::sandbox::disk::full;
 use crate::sandbox::limit::Admission;
 use crate::sandbox::path::inside;
 use crate::sandbox::{Command, Exit, Sandbox, SandboxError, Workspace};
 
 /// What of an archive is unpacked at once: it may grow a thousandfold.
 const PIECE: usize = 4 * 1024;
-
-/// A disk with fewer kilobytes than this is full: hardly a file can be written.
-const FULL: u64 = 64;
 
 /// What every command's environment begins with; PATH and HOME are the machine's own.
 const ENVIRONMENT: [(&str, &str); 2] = [("LANG", "C.UTF-8"), ("TMPDIR", "/tmp")];
@@ -319,8 +317,7 @@ impl Sandbox for Machine {
             let looked = self.script("look at the sandbox's disk", &Script::left()).await;
             self.left = Some(looked.ok()?.stdout);
         }
-        let left: u64 = self.left.as_ref()?.trim().parse().ok()?;
-        (left < FULL).then(|| format!("no space left on the disk of the sandbox ({left} KB)"))
+        full(self.left.as_ref()?)
     }
 
     async fn stop(self: Box<Self>) -> Result<(), SandboxError> {

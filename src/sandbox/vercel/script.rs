@@ -4,6 +4,7 @@
 use camino::Utf8Path;
 
 use crate::config::CommandLine;
+use crate::sandbox::disk::LEFT;
 
 /// Where the scripts keep their own files.
 pub(super) const DIRECTORY: &str = "/tmp/.evalwave";
@@ -92,17 +93,8 @@ path=$1; inline=$2; out=/tmp/.evalwave/packed
 rm -f "$out"
 "#;
 
-/// Prints how many kilobytes are left where commands write, on the fuller of the disks; nothing where that is not known.
-const LEFT: &str = r#"
-df -Pk . /tmp 2>/dev/null | {
-  least=
-  while read -r _ _ _ free _; do
-    case $free in '' | *[!0-9]*) continue ;; esac
-    if [ -z "$least" ] || [ "$free" -lt "$least" ]; then least=$free; fi
-  done
-  echo "$least"
-}
-"#;
+/// Prints what is left where commands write.
+const DISKS: &str = "left . /tmp\n";
 
 /// Packs a path into a file, and prints how large that is. Where it is small, or there is no room for it, it prints a
 /// dash, and then the archive.
@@ -185,12 +177,12 @@ impl Script {
         };
         let mut args = counted(removed);
         args.extend([path.to_owned(), INLINE.to_string()]);
-        Self::new(&[REMOVE, PACKED, LEFT, PACK], args)
+        Self::new(&[REMOVE, LEFT, PACKED, DISKS, PACK], args)
     }
 
     /// Tells what is left of the disk.
     pub(super) fn left() -> Self {
-        Self::new(&[LEFT], [])
+        Self::new(&[LEFT, DISKS], [])
     }
 
     /// Lists what is below a directory of the workspace.

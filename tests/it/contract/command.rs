@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::engines::{directory, walk};
 use super::{Engine, argument_lists};
 use crate::support::only_in_ci;
-use crate::support::sandbox::{Remembered, spec};
+use crate::support::sandbox::{Remembered, spec, start};
 
 /// An engine of these commands. `@` stands for a directory of the test's own.
 struct ByCommand {
@@ -185,6 +185,24 @@ async fn what_was_created_under_its_own_name_is_deleted_though_no_list_shows_it(
     let left = [left("r1-a", Some("r1-a")), left("r1-b", None)];
     by_command.backend.reaper().reap("r1", &left).await.unwrap();
     assert!(!by_command.path.join("r1-a").exists());
+}
+
+#[tokio::test]
+async fn a_disk_that_a_command_has_filled_is_told() {
+    let (_tools, tools) = directory();
+    let df =
+        "#!/bin/sh\necho Filesystem 1024-blocks Used Available Capacity Mounted on\necho none 9 9 0 100% /\n";
+    fs_err::write(tools.join("df"), df).unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs_err::set_permissions(tools.join("df"), executable).unwrap();
+    let path = format!("{tools}:{}", std::env::var("PATH").unwrap());
+    let expected = "no space left on the disk of the sandbox (0 KB)";
+    for (more, full) in [(vec![], None), (vec![("PATH", path.as_str())], Some(expected))] {
+        let by_command = by_commands(DIRECTORIES, "true", &more);
+        let mut sandbox = start(&by_command.backend, "r1-a").await;
+        assert_eq!(sandbox.full_disk().await.as_deref(), full);
+        sandbox.stop().await.unwrap();
+    }
 }
 
 impl ByCommand {

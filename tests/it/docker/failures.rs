@@ -4,7 +4,7 @@ use evalwave::model::ErrorClass;
 
 use super::{Bench, errored, run_at};
 use crate::support::docker::IMAGE;
-use crate::support::sandbox::{run, shell};
+use crate::support::sandbox::{run, sh, shell};
 use crate::support::{Suite, stderr};
 
 fn suite(image: &str) -> Suite {
@@ -138,6 +138,12 @@ async fn a_full_disk_is_told_apart() {
         "{}",
         evalwave::model::with_causes(&error)
     );
+    // So is one that a command has filled.
+    sh(&mut *sandbox, "rm -rf ./*").await;
+    assert_eq!(sandbox.full_disk().await, None);
+    sh(&mut *sandbox, "cat /dev/zero >fill; true").await;
+    let expected = "no space left on the disk of the sandbox (0 KB)";
+    assert_eq!(sandbox.full_disk().await.as_deref(), Some(expected));
     sandbox.stop().await.unwrap();
     docker
         .remove_volume(
