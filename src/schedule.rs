@@ -69,6 +69,8 @@ struct Attempt {
     tries: u32,
     /// When its last try started.
     started: Duration,
+    /// That try holds a sandbox.
+    holds: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -197,19 +199,34 @@ impl Scheduler {
         actions
     }
 
+    /// Takes note that a running attempt's try has its turn to hold a sandbox, since `at`. What it waited before is no
+    /// time of a sandbox.
+    pub fn hold(&mut self, attempt: AttemptRef, at: Duration) {
+        let entry = self.attempt(attempt);
+        debug_assert!(
+            matches!(entry.state, State::Running | State::Stopping),
+            "{attempt} holds a sandbox but does not run"
+        );
+        entry.holds = true;
+        self.meter.start(at);
+    }
+
     /// Takes note that a running attempt's try has ended.
     pub fn end(&mut self, attempt: AttemptRef, ending: Ending, now: Duration) -> Ended {
         let Attempt {
             state,
             tries,
             started,
+            holds,
         } = *self.attempt(attempt);
         debug_assert!(
             matches!(state, State::Running | State::Stopping),
             "{attempt} ends but does not run"
         );
         self.running -= 1;
-        self.meter.end(now);
+        if holds {
+            self.meter.end(now);
+        }
         self.lanes.end(attempt.pair);
         self.breaker.note(&ending);
         self.tell_speculation(attempt, started, &ending, now);
@@ -326,10 +343,10 @@ impl Scheduler {
         let entry = self.attempt(attempt);
         entry.state = State::Running;
         entry.started = now;
+        entry.holds = false;
         entry.tries += 1;
         let try_number = entry.tries;
         self.running += 1;
-        self.meter.start(now);
         self.lanes.start(attempt.pair);
         if let Some(speculation) = &mut self.speculation {
             let has_more = self.pairs[attempt.pair].released < self.spec.runs;

@@ -24,6 +24,7 @@ use crate::model::{
     Reading,
 };
 use crate::sandbox::{Backend, Command, Exit, Sandbox, SandboxSpec};
+use crate::schedule::AttemptRef;
 
 /// Pieces of output that may wait to be written.
 pub(super) const OUTPUT_BACKLOG: usize = 16;
@@ -35,8 +36,10 @@ pub(super) struct TryContext {
     pub(super) recorder: Arc<dyn Recorder>,
     pub(super) account: Arc<Account>,
     pub(super) starting: Arc<Semaphore>,
-    /// Position of the pair in the plan.
-    pub(super) pair: usize,
+    /// Hears when a try has its turn to hold a sandbox.
+    pub(super) turns: mpsc::UnboundedSender<(AttemptRef, Instant)>,
+    /// The attempt, as the scheduler means it.
+    pub(super) attempt: AttemptRef,
     pub(super) id: AttemptId,
     pub(super) try_number: u32,
     pub(super) clock: Clock,
@@ -56,8 +59,12 @@ impl TryContext {
             boot: None,
             notes: Vec::new(),
             last: String::new(),
-            started: Instant::now(),
+            begun: Instant::now(),
+            turn: None,
         };
+        if life.sandbox.is_some() {
+            self.take_turn(&mut life);
+        }
         let graded = match self.live(&mut life, cancel).await {
             Ok(graded) => graded,
             Err(course) => {
@@ -86,7 +93,7 @@ impl TryContext {
         life: &mut Life,
         cancel: oneshot::Receiver<CancelReason>,
     ) -> Result<Vec<Graded>, Course<'static>> {
-        let directory = self.open(life.started).await.map_err(Course::Failed)?;
+        let directory = self.open(life.begun).await.map_err(Course::Failed)?;
         let redactor = &self.job.redactor;
         let mut log = OutputLog::create(&directory.join(OUTPUT_FILE), redactor)
             .await
@@ -136,7 +143,7 @@ impl TryContext {
         directory: &Utf8Path,
         log: &mut OutputLog<'_>,
     ) -> Result<Ended, Failure> {
-        let values = &environment::values(&self.job, self.pair, &self.id);
+        let values = &environment::values(&self.job, self.attempt.pair, &self.id);
         if life.sandbox.is_none() {
             self.provision(life).await?;
             self.prepare(life, values, log).await?;
@@ -194,7 +201,7 @@ impl TryContext {
         let _starting = self.starting.acquire().await;
         let spec = self.spec();
         let _admitted = self.backend.admit(&spec).await;
-        life.started = Instant::now();
+        self.take_turn(life);
         let named = self.account.name(&spec.name, Some(&self.id)).await;
         named.map_err(store_failed)?;
         let limit = self.job.attempt.phases.provision;
@@ -215,8 +222,16 @@ impl TryContext {
         Ok(())
     }
 
+    /// From now on the try counts as holding a sandbox.
+    fn take_turn(&self, life: &mut Life) {
+        let now = Instant::now();
+        life.turn = Some(now);
+        // The driver hears of a try until that has ended.
+        let _ = self.turns.send((self.attempt, now));
+    }
+
     fn spec(&self) -> SandboxSpec {
-        let name = format!("{}-{}-{}", self.pair + 1, self.id.index, self.try_number);
+        let name = format!("{}-{}-{}", self.attempt.pair + 1, self.id.index, self.try_number);
         let labels = vec![
             ("experiment", self.id.pair.experiment.to_string()),
             ("eval", self.id.pair.eval.to_string()),
@@ -311,8 +326,9 @@ impl TryContext {
     }
 
     fn end(&self, life: Life, graded: Vec<Graded>) -> TryEnd {
-        // Attempts that one command made share its time.
-        let each = round_seconds(life.started.elapsed().as_secs_f64() / graded.len() as f64);
+        // Attempts that one command made share its time; one that was still waiting for its turn has used none.
+        let held = life.turn.map_or(Duration::ZERO, |turn| turn.elapsed());
+        let each = round_seconds(held.as_secs_f64() / graded.len() as f64);
         let sandbox = life.sandbox.as_ref();
         let confinement = sandbox.map(|sandbox| sandbox.confinement()).unwrap_or_default();
         let reusable = graded.iter().all(|each| each.judgement.sandbox_is_usable());
@@ -338,7 +354,7 @@ impl TryContext {
                 outcome: judgement.outcome,
                 reason: judgement.reason,
                 seconds: each,
-                started_offset: Some(self.clock.offset(life.started)),
+                started_offset: Some(self.clock.offset(life.turn.unwrap_or(life.begun))),
                 phases: life.phases,
                 boot: life.boot,
                 tries: self.try_number,
@@ -405,8 +421,9 @@ struct Life {
     notes: Vec<String>,
     /// The end of its output.
     last: String,
-    /// When it had its turn to hold a sandbox.
-    started: Instant,
+    begun: Instant,
+    /// When it had its turn to hold a sandbox, where it has come to that.
+    turn: Option<Instant>,
 }
 
 /// Runs a command with its output going to the log; `None` is killed at its limit.

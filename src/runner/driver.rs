@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -49,6 +49,9 @@ pub(super) struct Driver {
     started: Instant,
     starting: Arc<Semaphore>,
     tries: JoinSet<TryEnd>,
+    /// Tries that have their turn to hold a sandbox, and since when.
+    turns: mpsc::UnboundedReceiver<(AttemptRef, Instant)>,
+    turn: mpsc::UnboundedSender<(AttemptRef, Instant)>,
     /// Which try of which attempt a task is.
     running: HashMap<Id, (AttemptRef, u32)>,
     cancels: HashMap<AttemptRef, oneshot::Sender<CancelReason>>,
@@ -81,6 +84,7 @@ impl Driver {
         spec.used = remainder::used(&job, &run);
         let left = run.pairs.iter().map(|pair| remainder::left(&job, pair));
         let unrecorded = left.enumerate().collect();
+        let (turn, turns) = mpsc::unbounded_channel();
         Self {
             remainder,
             scheduler: Scheduler::new(spec),
@@ -88,6 +92,8 @@ impl Driver {
             started: Instant::now(),
             starting,
             tries: JoinSet::new(),
+            turns,
+            turn,
             running: HashMap::new(),
             cancels: HashMap::new(),
             failed: HashMap::new(),
@@ -149,6 +155,7 @@ impl Driver {
                 }
                 Some(recorded) = self.recording.next() => self.recorded(recorded),
                 Some(stopped) = self.stops.join_next() => self.stopped(stopped),
+                Some((attempt, at)) = self.turns.recv(), if !self.tries.is_empty() => self.holds(attempt, at),
                 Some(joined) = self.tries.join_next_with_id() => self.try_ended(joined),
                 () = tokio::time::sleep_until(wake.unwrap_or(self.started)), if wake.is_some() => {}
                 else => return cancelled,
@@ -257,7 +264,8 @@ impl Driver {
             recorder: Arc::clone(&self.recorder),
             account: Arc::clone(&self.account),
             starting: Arc::clone(&self.starting),
-            pair: attempt.pair,
+            turns: self.turn.clone(),
+            attempt,
             id,
             try_number,
             clock: self.clock(),
@@ -267,7 +275,16 @@ impl Driver {
         self.running.insert(handle.id(), (attempt, try_number));
     }
 
+    fn holds(&mut self, attempt: AttemptRef, at: Instant) {
+        self.scheduler
+            .hold(attempt, at.saturating_duration_since(self.started));
+    }
+
     fn try_ended(&mut self, joined: Result<(Id, TryEnd), JoinError>) {
+        // What a try has said of its turn is heard before its end.
+        while let Ok((attempt, at)) = self.turns.try_recv() {
+            self.holds(attempt, at);
+        }
         let task = joined.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
         let Some((attempt, try_number)) = self.running.remove(&task) else {
             return;

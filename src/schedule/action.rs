@@ -17,7 +17,7 @@ pub struct AttemptRef {
 /// What is to be done now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Start a try.
+    /// Start a try. Its time counts from its [`Scheduler::hold`](super::Scheduler::hold) on.
     Start {
         /// Of this attempt.
         attempt: AttemptRef,

@@ -73,8 +73,10 @@ impl Meter {
         }
     }
 
-    pub(super) fn start(&mut self, now: Duration) {
-        self.count(now);
+    /// A sandbox is held from `at` on, which may be heard of late.
+    pub(super) fn start(&mut self, at: Duration) {
+        self.count(at);
+        self.held = self.held.saturating_add(self.since.saturating_sub(at));
         self.running += 1;
     }
 
@@ -157,6 +159,19 @@ mod tests {
         meter.end(s(40));
         assert_eq!(meter.exhausted(s(69)), None);
         assert_eq!(meter.exhausted(s(70)), Some(Exhausted::SandboxTime(s(100))));
+    }
+
+    #[test]
+    fn a_sandbox_that_is_heard_of_late_counts_from_its_start() {
+        let budget = Budget {
+            sandbox_time: Some(s(100)),
+            ..Budget::default()
+        };
+        let mut meter = Meter::new(budget, Used::default());
+        assert_eq!(meter.exhausted(s(50)), None);
+        meter.start(s(20));
+        assert_eq!(meter.exhausted(s(119)), None);
+        assert_eq!(meter.exhausted(s(120)), Some(Exhausted::SandboxTime(s(100))));
     }
 
     #[test]

@@ -55,6 +55,7 @@ pub fn simulate(
                     try_number,
                     kept,
                 } => {
+                    scheduler.hold(attempt, now);
                     let (command, ending) = course(attempt, try_number);
                     let around = if kept { Duration::ZERO } else { overhead(now) };
                     let end = now.saturating_add(around).saturating_add(command);

@@ -9,8 +9,8 @@ use camino::Utf8PathBuf;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use super::engine::{Engine, FAIL, PASS, Script};
-use super::{Done, Memory, config, finish, finish_planned, job, pair};
+use super::engine::{Engine, FAIL, PASS, STARTING, Script};
+use super::{Done, Memory, carry_out, config, finish, finish_planned, job, pair};
 use crate::aggregate;
 use crate::config::{Config, PriceConfig};
 use crate::model::forecast::{BoundKind, Scheduling};
@@ -176,6 +176,43 @@ async fn a_run_that_has_used_its_budget_stops_and_keeps_what_is_graded() {
         done.run.notices
     );
     assert_eq!(looked_back(&done).bounded_by.kind, BoundKind::Budget);
+}
+
+/// Twice as many pairs as may be starting at once, each of which takes ten seconds to start and ten more to run.
+fn slow_to_start(more: &str) -> (Config, usize, Engine) {
+    let mut engine = Engine::default();
+    engine.takes = Duration::from_secs(10);
+    (config(more), 2 * STARTING, engine)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_its_turn_to_start_uses_nothing_of_the_budget() {
+    let (config, pairs, engine) =
+        slow_to_start("strategy: parallel\nbudget: { sandbox-minutes: 43, allow-unknown: true }");
+    let done = finish(&config, pairs, engine, CancellationToken::new()).await;
+    let summary = aggregate::summarize(&done.run);
+    // 128 x 20 s are 42.7 minutes; half of them waited ten seconds more.
+    assert_eq!(done.seconds, 30);
+    assert_eq!(summary.totals.sandbox_seconds, 2560.0);
+    assert_eq!((summary.totals.passed, summary.run.reason), (128, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_stopped_before_its_turn_has_used_nothing() {
+    let cancel = CancellationToken::new();
+    let later = cancel.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        later.cancel();
+    });
+    let (config, pairs, engine) = slow_to_start("strategy: parallel");
+    let done = finish(&config, pairs, engine, cancel).await;
+    let records = || done.run.pairs.iter().flat_map(|pair| &pair.records);
+    assert!(records().all(|record| record.outcome == Outcome::Cancelled && record.tries == 1));
+    let waited = records().filter(|record| record.seconds == 0.0);
+    assert_eq!(waited.count(), STARTING);
+    let totals = aggregate::summarize(&done.run).totals;
+    assert_eq!(totals.sandbox_seconds, 64.0 * 5.0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! Limits per label, and budgets: what stops attempts from starting.
 
 use super::{
-    ADAPTIVE, Budget, CONTINUE, CancelReason, Ending, ErrorClass, FAILED, PASSED, PairSpec, SEQUENTIAL,
+    ADAPTIVE, Budget, CONTINUE, CancelReason, Ending, ErrorClass, FAILED, LOST, PASSED, PairSpec, SEQUENTIAL,
     Scheduler, Spec, at, cancel, s, simulate, skip, spec, start, started,
 };
 use crate::schedule::Exhausted;
@@ -106,8 +106,11 @@ fn a_run_stops_when_its_sandbox_time_is_used_up_and_keeps_what_is_graded() {
     };
     let mut scheduler = Scheduler::new(spec);
     assert_eq!(scheduler.next(s(0)).len(), 2);
+    scheduler.hold(at(0, 1), s(0));
+    scheduler.hold(at(1, 1), s(0));
     scheduler.end(at(0, 1), PASSED, s(30));
     assert_eq!(scheduler.next(s(30)), [start(2, 1, 1)]);
+    scheduler.hold(at(2, 1), s(30));
     let time = scheduler.wake_at().unwrap();
     assert_eq!(time.as_secs(), 50);
     let budget = CancelReason::Budget;
@@ -120,6 +123,28 @@ fn a_run_stops_when_its_sandbox_time_is_used_up_and_keeps_what_is_graded() {
     scheduler.end(at(2, 1), Ending::Cancelled, time);
     assert!(scheduler.next(time).is_empty());
     assert!(scheduler.is_done());
+}
+
+#[test]
+fn waiting_for_a_sandbox_uses_nothing_of_the_budget() {
+    let spec = Spec {
+        budget: Budget {
+            sandbox_time: Some(s(100)),
+            ..Budget::default()
+        },
+        ..spec(3, 1, CONTINUE, 3)
+    };
+    let mut scheduler = Scheduler::new(spec);
+    assert_eq!(scheduler.next(s(0)).len(), 3);
+    assert_eq!(scheduler.wake_at(), None);
+    scheduler.hold(at(0, 1), s(0));
+    scheduler.end(at(0, 1), PASSED, s(60));
+    scheduler.hold(at(1, 1), s(60));
+    // One that never has its turn ends without having held anything.
+    scheduler.end(at(2, 1), LOST, s(99));
+    assert_eq!(scheduler.next(s(99)), [start(2, 1, 2)]);
+    assert_eq!(scheduler.exhausted(), None);
+    assert_eq!(scheduler.wake_at().map(|time| time.as_secs()), Some(100));
 }
 
 #[test]

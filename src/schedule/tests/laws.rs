@@ -92,6 +92,7 @@ fn run(spec: &Spec, courses: &Courses, dice: &[u8], cancel_after: Option<usize>)
                     }
                     record.starts.push(attempt);
                     running.push((attempt, try_number));
+                    scheduler.hold(attempt, now);
                 }
                 Action::Cancel { attempt, reason } => {
                     assert!(running.iter().any(|other| other.0 == attempt));
