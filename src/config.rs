@@ -253,10 +253,8 @@ pub struct BudgetConfig {
 /// `price`, in USD.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PriceConfig {
-    /// Of a vCPU for an hour.
-    pub vcpu_hour: Option<f64>,
-    /// Of a GB of memory for an hour.
-    pub gb_hour: Option<f64>,
+    /// Of a sandbox for a second; 0 where it is not hired, or nothing says what it costs.
+    pub sandbox_second: f64,
     /// Of models, by the name that a pair's label `model` has.
     pub models: BTreeMap<String, ModelPrice>,
 }

@@ -212,7 +212,7 @@ pub fn build(request: &Request<'_>) -> Result<RunPlan, PlanError> {
         let all = concurrency::total(strategy, plan.produces, plan.pairs.len(), plan.runs);
         Choice::new(strategy, planned, all)
     });
-    plan.forecast = forecast::forecast(&plan, experience, &choices, longest);
+    plan.forecast = forecast::forecast(&plan, experience, &choices, longest, &config.price);
     let arms = match config.baseline {
         BaselineConfig::Measure(_) => 2,
         _ => 1,
@@ -228,7 +228,7 @@ pub fn build(request: &Request<'_>) -> Result<RunPlan, PlanError> {
                 ..plan.clone()
             };
             whole.concurrency.value = plan.concurrency.value.saturating_mul(part.count);
-            whole.forecast = forecast::forecast(&whole, experience, &[], longest);
+            whole.forecast = forecast::forecast(&whole, experience, &[], longest, &config.price);
             budget::check(&whole, arms, allow_unknown)?;
         }
         _ => budget::check(&plan, arms, allow_unknown)?,

@@ -245,7 +245,7 @@ pub(super) struct Limit {
 pub(super) struct Budget {
     /// Minutes of all sandboxes together.
     pub(super) sandbox_minutes: Option<Amount>,
-    /// USD.
+    /// USD, of what results report or `price.models` makes of their tokens, and of sandboxes by `price`.
     pub(super) cost: Option<Amount>,
     /// Whether a run goes on whose use cannot be known. Default: `false`.
     pub(super) allow_unknown: Option<bool>,
@@ -317,9 +317,11 @@ pub(super) enum Comment {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a mapping")]
 pub(super) struct Price {
-    /// Of a vCPU for an hour, in sandboxes that are hired; those on this machine cost nothing.
+    /// Of a vCPU for an hour, in sandboxes of the kind `vercel`. It counts as long as a sandbox is held, whether it
+    /// computes or waits, so a price of active CPU gives an upper bound. Sandboxes of other kinds are not counted, nor
+    /// are these without this key and the next.
     pub(super) vcpu_hour: Option<Amount>,
-    /// Of a GB of memory for an hour, likewise.
+    /// Of a GB of memory for an hour, likewise; a sandbox has 2 GB for each vCPU.
     pub(super) gb_hour: Option<Amount>,
     /// Of models, by the name that a pair's label `model` has.
     pub(super) models: Option<BTreeMap<String, ModelPrice>>,

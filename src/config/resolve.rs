@@ -61,7 +61,7 @@ pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<C
         on_timeout: file.on_timeout.unwrap_or_default(),
         limits: spending::limits(file.limits.unwrap_or_default()),
         budget: spending::budget(file.budget.as_ref()),
-        price: spending::price(file.price),
+        price: spending::price(file.price, &sandbox),
         retry: retry(file.retry.unwrap_or_default()),
         sandbox,
         baseline,

@@ -13,7 +13,7 @@ pub(super) fn share(budget: &BudgetConfig, shard: Option<Shard>) -> PlannedBudge
     shard.map_or(whole, |shard| whole.part(shard.part()))
 }
 
-/// Seconds of all sandboxes of a run together, and what its results say that they cost, in USD.
+/// Seconds of all sandboxes of a run together, and what its results say that they cost besides these, in USD.
 pub fn used(run: &Run, price: &PriceConfig) -> (f64, f64) {
     let (mut seconds, mut usd) = (0.0, 0.0);
     for (planned, pair) in run.plan.pairs.iter().zip(&run.pairs) {
@@ -40,7 +40,7 @@ pub fn left<'a>(
         }
         let (more, cost) = used(run, price);
         seconds += more;
-        usd += cost;
+        usd += cost + more * price.sandbox_second;
     }
     let left = |cap: Option<f64>, used: f64| match cap {
         None => Some(None),

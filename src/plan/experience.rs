@@ -84,6 +84,11 @@ impl Experience {
         self.costs.median(pair)
     }
 
+    /// Whether any attempt says what it cost.
+    pub(super) fn knows_costs(&self) -> bool {
+        !self.costs.of_pair.is_empty()
+    }
+
     /// How likely an attempt of the pair passes; half where nothing is known. One attempt of the usual kind is counted
     /// besides the pair's own, so that nothing is taken for certain.
     pub(super) fn passes(&self, pair: &PairId) -> f64 {

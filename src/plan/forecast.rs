@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use super::experience::Experience;
 use super::scheduled::{self, duration};
-use crate::model::{Forecast, Outcome, Outlook, Produces, Range, RunPlan, Strategy};
-use crate::schedule::{Pace, Timeline, Trace, TraceAttempt, TracePair};
+use crate::config::PriceConfig;
+use crate::model::{Forecast, Outcome, Outlook, PlannedPair, Produces, Range, RunPlan, Strategy};
+use crate::schedule::{Pace, Span, Timeline, Trace, TraceAttempt, TracePair};
 
 /// Runs that are drawn, and fewer where there are so many attempts that it would take seconds: the more attempts, the
 /// less their sums differ.
@@ -42,6 +43,7 @@ pub(super) fn forecast(
     experience: &Experience,
     choices: &[Choice],
     allowed: f64,
+    price: &PriceConfig,
 ) -> Option<Forecast> {
     let longest = plan
         .pairs
@@ -53,10 +55,10 @@ pub(super) fn forecast(
     let traces: Vec<Trace> = (0..draws)
         .map(|draw| trace(plan, experience, [longest, allowed], draw))
         .collect();
-    let costs: Option<Vec<f64>> = plan.pairs.iter().map(|pair| experience.cost(&pair.id)).collect();
+    let costs = costs(plan, experience, price.sandbox_second);
     let look = |strategy, concurrency| {
         let pace = Pace::new(strategy, plan.on_pass);
-        outlook(&traces, costs.as_deref(), pace, strategy, concurrency)
+        outlook(&traces, costs.as_ref(), pace, strategy, concurrency)
     };
     let strategies = choices.iter().flat_map(|choice| {
         let concurrencies = choice.concurrencies.iter();
@@ -114,7 +116,7 @@ fn trace(plan: &RunPlan, experience: &Experience, [longest, allowed]: [f64; 2], 
 
 fn outlook(
     traces: &[Trace],
-    costs: Option<&[f64]>,
+    costs: Option<&Costs>,
     pace: Pace,
     strategy: Strategy,
     concurrency: usize,
@@ -140,25 +142,50 @@ fn outlook(
             range(
                 timelines
                     .iter()
-                    .map(|(trace, timeline)| cost(trace, timeline, costs))
+                    .map(|(trace, timeline)| costs.of(trace, timeline))
                     .collect(),
             )
         }),
     }
 }
 
-/// An attempt that is stopped has cost its share by then.
-pub(super) fn cost(trace: &Trace, timeline: &Timeline, costs: &[f64]) -> f64 {
-    let of_span = |span: &crate::schedule::Span| {
-        let whole = trace.course(span.attempt).0.as_secs_f64();
-        let held = span.end.saturating_sub(span.start);
-        let share = match span.stopped {
-            true if whole > 0.0 => held.saturating_sub(trace.overhead).as_secs_f64() / whole,
-            _ => 1.0,
+/// What the attempts of a run cost, in USD.
+pub(super) struct Costs {
+    /// One of each pair, besides its sandbox.
+    pub(super) attempts: Vec<f64>,
+    /// A sandbox for a second.
+    pub(super) sandbox_second: f64,
+}
+
+impl Costs {
+    /// All of them together. One that is stopped has cost its share by then.
+    pub(super) fn of(&self, trace: &Trace, timeline: &Timeline) -> f64 {
+        let of_span = |span: &Span| {
+            let whole = trace.course(span.attempt).0.as_secs_f64();
+            let held = span.end.saturating_sub(span.start);
+            let share = match span.stopped {
+                true if whole > 0.0 => held.saturating_sub(trace.overhead).as_secs_f64() / whole,
+                _ => 1.0,
+            };
+            self.attempts[span.attempt.pair] * share.min(1.0)
         };
-        costs[span.attempt.pair] * share.min(1.0)
+        let attempts: f64 = timeline.spans.iter().map(of_span).sum();
+        attempts + timeline.sandbox_time.as_secs_f64() * self.sandbox_second
+    }
+}
+
+/// What is known of it; `None` where that is not all. If no earlier result reports anything, those of this run will not
+/// either, and sandboxes that have a price are all that does.
+fn costs(plan: &RunPlan, experience: &Experience, sandbox_second: f64) -> Option<Costs> {
+    let known = |pair: &PlannedPair| experience.cost(&pair.id);
+    let attempts = match sandbox_second > 0.0 && !experience.knows_costs() {
+        true => vec![0.0; plan.pairs.len()],
+        false => plan.pairs.iter().map(known).collect::<Option<_>>()?,
     };
-    timeline.spans.iter().map(of_span).sum()
+    Some(Costs {
+        attempts,
+        sandbox_second,
+    })
 }
 
 fn range(mut values: Vec<f64>) -> Range {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::concurrency;
 use super::experience::median;
-use super::forecast::{Choice, cost};
+use super::forecast::{Choice, Costs};
 use super::price::cost_of;
 use super::scheduled::{self, duration};
 use crate::config::PriceConfig;
@@ -25,22 +25,26 @@ const AT_ONCE: f64 = 1.0;
 pub fn hindsight(plan: &RunPlan, summary: &Summary, price: &PriceConfig) -> Option<Scheduling> {
     // Of several the first.
     let last = ran(summary).min_by(|(_, one), (_, other)| end(other).total_cmp(&end(one)))?;
+    let costs = costs(summary, price);
     let mut strategies = vec![Taken {
         strategy: plan.strategy,
         concurrency: plan.concurrency.value,
         simulated: false,
         wall_seconds: summary.run.wall_seconds,
         sandbox_seconds: summary.totals.sandbox_seconds,
-        cost_usd: costs(summary, price).map(|_| spent(summary, price)),
+        cost_usd: costs.as_ref().map(|_| spent(summary, price)),
     }];
     // A run that was stopped has no whole to be compared with, and a command that runs its whole pair no strategy.
     if summary.run.reason.is_none()
         && plan.produces == Produces::Attempt
         && let Some(trace) = trace(plan, summary)
     {
-        let means: Option<Vec<f64>> =
-            costs(summary, price).and_then(|costs| costs.iter().map(|each| mean(each)).collect());
-        strategies.extend(simulated(plan, &trace, means.as_deref()));
+        let means = costs.and_then(|costs| costs.iter().map(|each| mean(each)).collect());
+        let costs = means.map(|attempts| Costs {
+            attempts,
+            sandbox_second: price.sandbox_second,
+        });
+        strategies.extend(simulated(plan, &trace, costs.as_ref()));
     }
     Some(Scheduling {
         bounded_by: bound(plan, summary, last),
@@ -253,7 +257,7 @@ fn trace(plan: &RunPlan, summary: &Summary) -> Option<Trace> {
 
 /// What each strategy would have come to with as many at once as the run had, or, where that was no bound, all at once
 /// that may be; then with half of that, and with all.
-fn simulated(plan: &RunPlan, trace: &Trace, costs: Option<&[f64]>) -> Vec<Taken> {
+fn simulated(plan: &RunPlan, trace: &Trace, costs: Option<&Costs>) -> Vec<Taken> {
     let others = [Strategy::Parallel, Strategy::Sequential, Strategy::Adaptive];
     let others = others.into_iter().filter(|strategy| *strategy != plan.strategy);
     let all = concurrency::total(plan.strategy, plan.produces, plan.pairs.len(), plan.runs);
@@ -275,15 +279,20 @@ fn simulated(plan: &RunPlan, trace: &Trace, costs: Option<&[f64]>) -> Vec<Taken>
                 simulated: true,
                 wall_seconds: rounded(timeline.wall),
                 sandbox_seconds: rounded(timeline.sandbox_time),
-                cost_usd: costs.map(|costs| micro_dollars(cost(trace, &timeline, costs))),
+                cost_usd: costs.map(|costs| micro_dollars(costs.of(trace, &timeline))),
             }
         })
     });
     taken.collect()
 }
 
-/// USD of the graded attempts of each pair; `None` where it is not known of every one, or there is none.
+/// USD of the graded attempts of each pair, besides their sandboxes; `None` where it is not known of every one, or there
+/// is none. If no attempt reports anything, sandboxes that have a price are all that costs.
 fn costs(summary: &Summary, price: &PriceConfig) -> Option<Vec<Vec<f64>>> {
+    let reports = |pair: &PairSummary| reported(pair, price).next().is_some();
+    if price.sandbox_second > 0.0 && !summary.pairs.iter().any(reports) {
+        return Some(vec![vec![0.0]; summary.pairs.len()]);
+    }
     let of_pair = |pair: &PairSummary| -> Option<Vec<f64>> {
         let graded = pair.attempts.iter().filter(|attempt| attempt.outcome.is_graded());
         graded
@@ -294,14 +303,17 @@ fn costs(summary: &Summary, price: &PriceConfig) -> Option<Vec<Vec<f64>>> {
     costs.iter().any(|costs| !costs.is_empty()).then_some(costs)
 }
 
-/// USD of all attempts that say what they used.
+/// USD of all attempts that say what they used, and of the sandboxes.
 fn spent(summary: &Summary, price: &PriceConfig) -> f64 {
-    let of_pair = |pair: &PairSummary| {
-        let used = pair.attempts.iter().filter_map(|attempt| attempt.usage);
-        used.filter_map(|usage| cost_of(usage, &pair.labels, price))
-            .sum::<f64>()
-    };
-    micro_dollars(summary.pairs.iter().map(of_pair).sum())
+    let of_pair = |pair: &PairSummary| reported(pair, price).sum::<f64>();
+    let attempts: f64 = summary.pairs.iter().map(of_pair).sum();
+    micro_dollars(attempts + summary.totals.sandbox_seconds * price.sandbox_second)
+}
+
+/// USD of the pair's attempts that say what they used.
+fn reported(pair: &PairSummary, price: &PriceConfig) -> impl Iterator<Item = f64> {
+    let used = pair.attempts.iter().filter_map(|attempt| attempt.usage);
+    used.filter_map(|usage| cost_of(usage, &pair.labels, price))
 }
 
 fn mean(values: &[f64]) -> Option<f64> {

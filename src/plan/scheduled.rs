@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use crate::config::PriceConfig;
 use crate::model::{Policy, Produces, RunPlan};
 use crate::schedule::{Budget, Pace, PairSpec, Spec, Used};
 
-/// What the scheduler needs to know of a plan, with the tries that its attempts may have.
-pub fn spec(plan: &RunPlan, tries: u32, retries: usize) -> Spec {
+/// What the scheduler needs to know of a plan, with the tries that its attempts may have and what sandboxes cost.
+pub fn spec(plan: &RunPlan, tries: u32, retries: usize, price: &PriceConfig) -> Spec {
     Spec {
         pairs: pairs(plan),
         runs: starts_per_pair(plan),
@@ -20,8 +21,7 @@ pub fn spec(plan: &RunPlan, tries: u32, retries: usize) -> Spec {
         budget: Budget {
             sandbox_time: plan.budget.sandbox_seconds.and_then(duration),
             cost: plan.budget.cost_usd,
-            // The sandboxes of this machine cost nothing.
-            cost_per_second: 0.0,
+            cost_per_second: price.sandbox_second,
         },
         used: Used::default(),
     }

@@ -76,7 +76,7 @@ impl Driver {
     pub(super) fn new(job: Arc<Job>, backend: Arc<dyn Backend>, recorder: Arc<dyn Recorder>) -> Self {
         let plan = &job.plan;
         let retries = retry_budget(job.retry.budget, plan.attempts());
-        let mut spec = plan::spec(plan, job.retry.tries, retries);
+        let mut spec = plan::spec(plan, job.retry.tries, retries, &job.price);
         let starting = Arc::new(Semaphore::new(backend.capacity().starting));
         let mut run = job.run();
         run.apply(&job.begins());

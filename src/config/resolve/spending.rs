@@ -2,7 +2,10 @@
 
 use crate::config::file::shape::List;
 use crate::config::file::{Budget, Limit, Price};
-use crate::config::{BudgetConfig, LimitConfig, ModelPrice, PriceConfig};
+use crate::config::{BudgetConfig, LimitConfig, ModelPrice, PriceConfig, SandboxConfig};
+
+/// Memory of a hired sandbox for each of its vCPUs, in GB.
+const GB_PER_VCPU: f64 = 2.0;
 
 pub(super) fn limits(written: List<Limit>) -> Vec<LimitConfig> {
     let limits = written.0.into_iter().map(|limit| LimitConfig {
@@ -21,7 +24,7 @@ pub(super) fn budget(written: Option<&Budget>) -> BudgetConfig {
     })
 }
 
-pub(super) fn price(written: Option<Price>) -> PriceConfig {
+pub(super) fn price(written: Option<Price>, sandbox: &SandboxConfig) -> PriceConfig {
     let Some(price) = written else {
         return PriceConfig::default();
     };
@@ -32,9 +35,12 @@ pub(super) fn price(written: Option<Price>) -> PriceConfig {
         };
         (name, price)
     });
+    let [vcpu, gb] = [price.vcpu_hour, price.gb_hour].map(|price| price.map_or(0.0, |price| price.0));
     PriceConfig {
-        vcpu_hour: price.vcpu_hour.map(|price| price.0),
-        gb_hour: price.gb_hour.map(|price| price.0),
+        sandbox_second: match sandbox {
+            SandboxConfig::Vercel(vercel) => f64::from(vercel.vcpus) * (vcpu + GB_PER_VCPU * gb) / 3600.0,
+            _ => 0.0,
+        },
         models: models.collect(),
     }
 }

@@ -307,7 +307,7 @@ fn the_hash_follows_what_decides_the_results_and_nothing_else() {
 #[test]
 fn limits_budgets_and_prices_arrive() {
     let text = format!(
-        "{LEAST}strategy: adaptive\nlimits:\n  - {{ label: provider=anthropic, concurrency: 200 }}\nbudget: {{ sandbox-minutes: 60, cost: 2.5, allow-unknown: true }}\nprice: {{ vcpu-hour: 0.1, models: {{ small: {{ input: 3, output: 15.0 }} }} }}\n"
+        "{LEAST}strategy: adaptive\nlimits:\n  - {{ label: provider=anthropic, concurrency: 200 }}\nbudget: {{ sandbox-minutes: 60, cost: 2.5, allow-unknown: true }}\nprice: {{ vcpu-hour: 0.128, gb-hour: 0.0212, models: {{ small: {{ input: 3, output: 15.0 }} }} }}\n"
     );
     let config = read(&text);
     assert_eq!(config.strategy, When::Adaptive);
@@ -325,8 +325,14 @@ fn limits_budgets_and_prices_arrive() {
             allow_unknown: true
         }
     );
-    assert_eq!((config.price.vcpu_hour, config.price.gb_hour), (Some(0.1), None));
     assert_eq!(config.price.models["small"].output, 15.0);
+    // What runs on this machine costs nothing.
+    assert_eq!(config.price.sandbox_second, 0.0);
+    let hired = read(&format!("{text}sandbox: {{ kind: vercel, vcpus: 4 }}\n"));
+    let hour = hired.price.sandbox_second * 3600.0;
+    assert!((hour - (4.0 * 0.128 + 8.0 * 0.0212)).abs() < 1e-9, "{hour}");
+    let free = read(&format!("{LEAST}sandbox: {{ kind: vercel }}\n"));
+    assert_eq!(free.price.sandbox_second, 0.0);
 }
 
 #[test]

@@ -11,6 +11,11 @@ use crate::plan::{Experience, PlanError, Request, Select, build};
 
 /// Earlier results in which the first pairs took so many seconds, and 40 s besides, and cost a dollar each.
 fn experience(pairs: &[Pair], seconds: &[f64]) -> Experience {
+    experience_of(pairs, seconds, Some(1.0))
+}
+
+/// Likewise, with what each of them says that it cost.
+fn experience_of(pairs: &[Pair], seconds: &[f64], cost_usd: Option<f64>) -> Experience {
     let result = |(pair, seconds): (&Pair, &f64)| PairResult {
         id: pair.id.clone(),
         labels: pair.labels.clone(),
@@ -24,7 +29,7 @@ fn experience(pairs: &[Pair], seconds: &[f64]) -> Experience {
             overhead_seconds: Some(40.0),
             score: None,
             usage: Some(Usage {
-                cost_usd: Some(1.0),
+                cost_usd,
                 ..Usage::default()
             }),
         }]),
@@ -189,6 +194,36 @@ fn a_plan_beyond_its_budget_is_refused_before_anything_is_spent() {
     plan(&budget(Some(60.0), Some(1.0), true), &pairs, &nothing, "", false).unwrap();
     // Without pairs nothing is used.
     plan(&budget(Some(60.0), None, false), &[], &nothing, "", false).unwrap();
+}
+
+#[test]
+fn a_forecast_counts_sandboxes_that_are_hired() {
+    let pairs = suite(1, 4);
+    let mut config = config("x");
+    config.price.sandbox_second = 0.01;
+    // Eight attempts of about 240 s.
+    for (cost, of_results) in [(Some(1.0), 8.0), (None, 0.0)] {
+        let known = experience_of(&pairs, &[200.0; 4], cost);
+        config.budget.cost = None;
+        let outlook = plan(&config, &pairs, &known, "", false).unwrap().forecast;
+        let run = outlook.unwrap().run;
+        let (sandboxes, cost) = (run.sandbox_seconds, run.cost_usd.unwrap());
+        for (seconds, usd) in [(sandboxes.likely, cost.likely), (sandboxes.high, cost.high)] {
+            let expected = of_results + 0.01 * seconds;
+            assert!((usd - expected).abs() < 0.002, "{usd}, not {expected}");
+        }
+        config.budget.cost = Some(of_results + 15.0);
+        let over = plan(&config, &pairs, &known, "", false).unwrap_err().to_string();
+        assert!(over.starts_with("cannot keep to the budget of"), "{over}");
+    }
+    // Nothing says what one of the pairs costs besides.
+    let known = experience(&pairs[..1], &[200.0]);
+    let other = suite(2, 4).split_off(4);
+    config.budget.cost = None;
+    let forecast = plan(&config, &[&pairs[..1], &other[1..2]].concat(), &known, "", false)
+        .unwrap()
+        .forecast;
+    assert_eq!(forecast.unwrap().run.cost_usd, None);
 }
 
 #[test]

@@ -16,11 +16,11 @@ use crate::config::{Config, PriceConfig};
 use crate::model::forecast::{BoundKind, Scheduling};
 use crate::model::summary::Conclusion;
 use crate::model::{
-    AttemptDetails, AttemptId, AttemptRecord, CancelReason, Event, Outcome, Pair, PairResult, ResultSet,
-    Sample, Strategy, Verdict,
+    AttemptDetails, AttemptId, AttemptRecord, CancelReason, Event, Outcome, Pair, PairResult, PlannedBudget,
+    ResultSet, Sample, Strategy, Verdict,
 };
-use crate::plan::{Experience, hindsight};
-use crate::runner::{RecordError, Recorder, run};
+use crate::plan::{self, Experience, hindsight};
+use crate::runner::{Earlier, RecordError, Recorder, run};
 
 /// Earlier results in which each pair took so many seconds, and a sandbox nothing besides.
 fn experience(seconds: &[u32]) -> Experience {
@@ -228,6 +228,55 @@ async fn what_results_report_as_their_cost_counts() {
     assert_eq!((summary.totals.passed, summary.totals.not_run), (2, 2));
     assert_eq!(summary.totals.cost_usd, Some(1.4));
     assert_eq!(summary.run.reason, Some(CancelReason::Budget));
+}
+
+#[tokio::test(start_paused = true)]
+async fn sandboxes_that_are_hired_count_by_the_second() {
+    // Two vCPUs and four GB: a cent a second.
+    let hired = |budget: &str| {
+        let price = "price: { vcpu-hour: 9, gb-hour: 4.5 }\nsandbox: { kind: vercel }";
+        config(&format!("concurrency: 2\nstrategy: parallel\n{price}\n{budget}"))
+    };
+    let stopped = hired("budget: { cost: 0.3, allow-unknown: true }");
+    let done = finish(&stopped, 5, Engine::default(), CancellationToken::new()).await;
+    assert_eq!(done.seconds, 15);
+    let summary = aggregate::summarize(&done.run);
+    assert_eq!(summary.run.reason, Some(CancelReason::Budget));
+    assert_eq!((summary.totals.passed, summary.totals.not_run), (2, 3));
+
+    // What it has used before it goes on.
+    let pairs: Vec<Pair> = (1..=5).map(pair).collect();
+    let mut job = job(
+        &hired("budget: { cost: 0.4, allow-unknown: true }"),
+        &pairs,
+        &Experience::default(),
+    );
+    job.earlier = Some(Earlier {
+        run: done.run,
+        resumed_at: job.started_at,
+    });
+    let done = carry_out(job, Engine::default(), CancellationToken::new()).await;
+    assert_eq!(done.seconds, 5, "two for a dime");
+    assert_eq!(aggregate::summarize(&done.run).totals.passed, 2);
+
+    let free = hired("");
+    let done = finish(&free, 5, Engine::default(), CancellationToken::new()).await;
+    let budget = PlannedBudget {
+        sandbox_seconds: None,
+        cost_usd: Some(0.75),
+    };
+    let left = plan::left(budget, [&done.run], &free.price)
+        .unwrap()
+        .cost_usd
+        .unwrap();
+    assert!((left - 0.25).abs() < 1e-9, "{left}");
+    let summary = aggregate::summarize(&done.run);
+    let scheduling = hindsight(&done.run.plan, &summary, &free.price).unwrap();
+    let costs: Vec<Option<f64>> = scheduling.strategies.iter().map(|taken| taken.cost_usd).collect();
+    assert!(
+        costs.len() > 2 && costs.iter().all(|cost| *cost == Some(0.5)),
+        "{costs:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
