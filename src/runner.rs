@@ -81,7 +81,7 @@ pub struct Job {
 /// A run that was broken off, or that lacks results, and goes on.
 #[derive(Debug)]
 pub struct Earlier {
-    /// What it came to so far.
+    /// What it came to so far; its notices are what a reader should know of its files.
     pub run: Run,
     /// When it goes on.
     pub resumed_at: Timestamp,

@@ -134,8 +134,9 @@ impl RunDir {
         Ok(Self::new(path, journal, plan, attempt))
     }
 
-    /// Goes on with the run that the directory holds; gives the run so far. Files that the journal knows of and that are
-    /// not there, because only the journal was kept, are written again from it.
+    /// Goes on with the run that the directory holds; gives the run so far, with what a reader should know of its files
+    /// as its notices. Records that the journal knows of and that are not there, because only the journal was kept, are
+    /// written again from it.
     ///
     /// # Errors
     /// [`StoreError::NoRun`], [`StoreError::Nothing`], [`StoreError::Running`]; [`StoreError::Different`] where its plan

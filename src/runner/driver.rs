@@ -165,15 +165,19 @@ impl Driver {
 
     /// Publishes what an earlier session of the run had no time to.
     fn go_on(&mut self) {
-        if self.job.earlier.is_none() {
+        let Some(earlier) = &self.job.earlier else {
             return;
-        }
+        };
+        let notices = earlier.run.notices.clone();
         self.notice(format!(
             "resumed after {:.1} s with {} of {} attempts: those were kept",
             self.remainder.since.as_secs_f64(),
             self.job.kept(),
             self.job.plan.attempts()
         ));
+        for notice in notices {
+            self.notice(notice);
+        }
         let done = self.unrecorded.iter().filter(|(_, left)| **left == 0);
         let mut done: Vec<usize> = done.map(|(pair, _)| *pair).collect();
         done.sort_unstable();

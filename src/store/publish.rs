@@ -115,13 +115,12 @@ impl Job {
         if let Some(parent) = target.parent() {
             fs::create_dir_all(parent)?;
         }
-        if let Some(name) = harness_file.filter(|name| !name.contains(['/', '\\'])) {
-            // What the harness wrote lies beside the document that stands for it.
-            let ending = Utf8Path::new(name).extension().unwrap_or_default();
-            fs::copy(
-                from.join(name),
-                target.with_extension(format!("harness.{ending}")),
-            )?;
+        let written = harness_file.filter(|name| !name.contains(['/', '\\']));
+        // Of a run that goes on from its journal alone, what the harness wrote may be gone.
+        if let Some(written) = written.map(|name| from.join(name)).filter(|path| path.is_file()) {
+            // It lies beside the document that stands for it.
+            let ending = written.extension().unwrap_or_default();
+            fs::copy(&written, target.with_extension(format!("harness.{ending}")))?;
         }
         write_atomically(&target, document.as_bytes())
     }

@@ -20,8 +20,10 @@ pub(super) fn difference(run: &Run, plan: &RunPlan, commit: Option<&str>) -> Opt
 }
 
 /// Writes the records of ended attempts again where they are missing, and has pairs published again whose results are.
+/// What else an attempt had beside its record is gone with it, which the run is told as its only notice.
 pub(super) fn restore(path: &Utf8Path, journal: &Utf8Path, run: &mut Run) -> Result<(), StoreError> {
     let mut lost = HashMap::new();
+    let mut without_files = 0;
     for (planned, pair) in run.plan.pairs.iter().zip(&mut run.pairs) {
         let results = path.join(format!("{RAW_RESULTS}{}", planned.id.directory()));
         let gave_one = pair.records.iter().any(|record| record.outcome.is_graded());
@@ -36,11 +38,13 @@ pub(super) fn restore(path: &Utf8Path, journal: &Utf8Path, run: &mut Run) -> Res
                 true => earlier_try(&directory, record.tries),
                 false => directory,
             };
+            without_files += usize::from(record.outcome.is_graded() && !place.is_dir());
             if !place.join(ATTEMPT_FILE).is_file() {
                 lost.insert(attempt, (record.tries, place));
             }
         }
     }
+    run.notices = notice(without_files).into_iter().collect();
     if lost.is_empty() {
         return Ok(());
     }
@@ -60,4 +64,15 @@ pub(super) fn restore(path: &Utf8Path, journal: &Utf8Path, run: &mut Run) -> Res
         }
     }
     Ok(())
+}
+
+fn notice(without_files: usize) -> Option<String> {
+    let attempts = match without_files {
+        0 => return None,
+        1 => "1 attempt with a result".to_owned(),
+        many => format!("{many} attempts with results"),
+    };
+    Some(format!(
+        "the files of {attempts} are not here: only what the journal tells of them is published"
+    ))
 }

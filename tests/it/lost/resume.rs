@@ -11,11 +11,16 @@ const BREAKS: &str =
 
 /// Two pairs, one of which gives no result as long as `broken` is there.
 fn breaks(more: &str) -> Suite {
+    breaking("result.json", more, BREAKS)
+}
+
+/// The same with another result.
+fn breaking(result: &str, more: &str, script: &str) -> Suite {
     let suite = Suite::scripted(
         "a/one a/two",
-        "result: result.json\nenv: { BROKEN: PLACE/broken }",
+        &format!("result: {result}\nenv: {{ BROKEN: PLACE/broken }}"),
         &format!("retry: {{ tries: 2 }}\n{more}"),
-        BREAKS,
+        script,
     );
     let config = suite.read("evalwave.yml").replace("PLACE", suite.path().as_str());
     suite.write("evalwave.yml", &config);
@@ -153,14 +158,44 @@ fn everything_can_be_made_again_from_the_journal_alone() {
     );
 }
 
-#[test]
-fn a_run_whose_files_are_gone_goes_on_from_its_journal() {
-    let suite = breaks("runs: 2\nstrategy: parallel");
-    suite.run("").0.code(3);
+/// Of the run only its journal is kept, and nothing breaks any more.
+fn lose_files(suite: &Suite) {
     let journal = suite.read("out/journal.jsonl");
     fs_err::remove_dir_all(suite.path().join("out")).unwrap();
     fs_err::remove_file(suite.path().join("broken")).unwrap();
     suite.write("out/journal.jsonl", &journal);
+}
+
+#[test]
+fn a_run_of_a_harness_whose_files_are_gone_ends_as_it_would_have_with_them() {
+    let script = "[ -e \"$BROKEN\" ] && [ $EVALWAVE_EVAL = two ] && exit 1\necho '<testsuite><testcase name=\"t\"/></testsuite>' > result.xml";
+    let suite = breaking("result.xml", "", script);
+    suite.run("").0.code(3);
+    let one = suite.read("out/raw-results-a__one/one.json");
+    lose_files(&suite);
+    let (run, summary) = suite.run("--resume");
+    run.code(0);
+    assert_eq!(summary["totals"]["passed"], 2);
+    assert_eq!(suite.read("out/raw-results-a__one/one.json"), one);
+    let has_file = |pair: &str| {
+        suite
+            .path()
+            .join(format!("out/raw-results-a__{pair}.harness.xml"))
+            .exists()
+    };
+    assert_eq!([has_file("one/one"), has_file("two/two")], [false, true]);
+    let notices = summary["notices"].to_string();
+    assert!(
+        notices.contains("the files of 1 attempt with a result are not here"),
+        "{notices}"
+    );
+}
+
+#[test]
+fn a_run_whose_files_are_gone_goes_on_from_its_journal() {
+    let suite = breaks("runs: 2\nstrategy: parallel");
+    suite.run("").0.code(3);
+    lose_files(&suite);
     let (run, summary) = suite.run("--resume");
     run.code(0);
     assert_eq!(summary["totals"]["passed"], 2);
