@@ -7,6 +7,7 @@ mod result;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use tokio_util::sync::CancellationToken;
 
 use super::Job;
 use crate::aggregate::{Failure, Found};
@@ -107,14 +108,25 @@ pub(super) async fn collect(
     directory: &Utf8Path,
 ) -> Result<Collected, Failure> {
     let mut collected = Collected::default();
+    let given_up = CancellationToken::new();
+    let _until_it_is_over = given_up.clone().drop_guard();
     if let Some(path) = &paths.result {
-        collected = result::collect(sandbox, path, job, directory).await?;
+        collected = result::collect(sandbox, path, job, directory, &given_up).await?;
     }
     if let Some(keep) = &paths.keep {
-        match kept::collect(sandbox, keep, job, directory).await {
+        match kept::collect(sandbox, keep, job, directory, &given_up).await {
             Ok(notes) => collected.notes.extend(notes),
             Err(why) => collected.notes.push(format!("`{keep}` was not kept: {why}")),
         }
     }
     Ok(collected)
+}
+
+/// Work on the disk goes on though nobody waits for it any more. It must not write then: the directory may be another
+/// try's.
+fn still_wanted(given_up: &CancellationToken) -> std::io::Result<()> {
+    match given_up.is_cancelled() {
+        true => Err(std::io::Error::other("the try has ended")),
+        false => Ok(()),
+    }
 }

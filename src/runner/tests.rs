@@ -1,5 +1,6 @@
 //! Whole runs against a scripted engine, in paused time: what a user would see of them.
 
+mod collecting;
 mod engine;
 mod faults;
 mod scheduling;
@@ -56,6 +57,10 @@ fn config(more: &str) -> Config {
     let text = format!(
         "version: 1\nsuite: {{ name: t, pairs: [] }}\nattempt:\n  command: agent {{eval}}\n  result: result.json\n  timeout: 60s\n  grace: 5s\n{more}\n"
     );
+    config_of(&text)
+}
+
+fn config_of(text: &str) -> Config {
     let source = Source {
         name: "evalwave.yml",
         bytes: text.as_bytes(),

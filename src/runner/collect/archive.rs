@@ -1,12 +1,14 @@
-//! A download as an archive on disk, no larger than it may be, that goes when its use is over however that ends.
+//! A download as an archive on disk, no larger than it may be. What is in it is not redacted yet, so its file has no
+//! name: it goes with its last use, however the try or the process ends.
 
+use std::io::Seek as _;
 use std::path::Component;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use fs_err as fs;
+use tokio::fs::File;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use crate::aggregate::Failure;
@@ -26,20 +28,20 @@ const PAUSES: [Duration; 3] = [
 ];
 
 /// A tar on disk.
-pub(super) struct Archive(Utf8PathBuf);
+pub(super) struct Archive(std::fs::File);
 
 impl Archive {
-    /// Downloads `from` to the file `to`, more than once where that fails; `None` where there is no such path.
+    /// Downloads `from` to the disk of `directory`, more than once where that fails; `None` where there is no such path.
     pub(super) async fn download(
         sandbox: &mut dyn Sandbox,
         from: &Utf8Path,
-        to: Utf8PathBuf,
+        directory: &Utf8Path,
         most_bytes: u64,
     ) -> Result<Option<Self>, Failure> {
-        let archive = Self(to);
         let mut pauses = PAUSES.iter();
         loop {
-            let file = fs::tokio::File::create(&archive.0).await.map_err(not_stored)?;
+            let file = tempfile::tempfile_in(directory).map_err(not_stored)?;
+            let file = File::from_std(file);
             let cap = most_bytes.saturating_add(OVERHEAD);
             let mut capped = Capped { file, cap, left: cap };
             let downloaded = sandbox.download(from, &mut capped).await;
@@ -47,7 +49,8 @@ impl Archive {
             match downloaded {
                 Ok(found) => {
                     flushed.map_err(not_stored)?;
-                    return Ok(found.map(|()| archive));
+                    let file = capped.file.into_std().await;
+                    return Ok(found.map(|()| Self(file)));
                 }
                 Err(error) => match pauses.next() {
                     Some(pause) if capped.left > 0 => tokio::time::sleep(*pause).await,
@@ -59,16 +62,9 @@ impl Archive {
 
     /// Its entries, to be read in their order.
     pub(super) fn open(&self) -> std::io::Result<tar::Archive<impl std::io::Read>> {
-        Ok(tar::Archive::new(std::io::BufReader::new(fs::File::open(
-            &self.0,
-        )?)))
-    }
-}
-
-impl Drop for Archive {
-    fn drop(&mut self) {
-        // What it held was read, or nobody wants it; the directory is looked after by its owner.
-        let _ = fs::remove_file(&self.0);
+        let mut file = &self.0;
+        file.rewind()?;
+        Ok(tar::Archive::new(std::io::BufReader::new(file)))
     }
 }
 
@@ -96,7 +92,7 @@ pub(super) fn not_stored(error: std::io::Error) -> Failure {
 
 /// A file that takes only so many bytes.
 struct Capped {
-    file: fs::tokio::File,
+    file: File,
     cap: u64,
     left: u64,
 }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
+use tokio_util::sync::CancellationToken;
 
 use super::archive::{Archive, safe_path};
+use super::still_wanted;
 use crate::glob::PathGlobs;
 use crate::model::layout::KEPT_DIR;
 use crate::model::with_causes;
@@ -22,6 +24,7 @@ pub(super) async fn collect(
     keep: &Utf8Path,
     job: &Arc<Job>,
     directory: &Utf8Path,
+    given_up: &CancellationToken,
 ) -> Result<Vec<String>, String> {
     let Some(config) = &job.attempt.keep else {
         return Ok(Vec::new());
@@ -29,7 +32,7 @@ pub(super) async fn collect(
     let excluded = PathGlobs::new(&config.exclude).map_err(|error| with_causes(&error))?;
     // What is excluded is in the archive too.
     let most_bytes = config.max_size.saturating_mul(2);
-    let downloaded = Archive::download(sandbox, keep, directory.join(".files.tar"), most_bytes)
+    let downloaded = Archive::download(sandbox, keep, directory, most_bytes)
         .await
         .map_err(|failure| failure.message)?;
     let Some(archive) = downloaded else {
@@ -42,6 +45,7 @@ pub(super) async fn collect(
         excluded,
         max_size: config.max_size,
         job: Arc::clone(job),
+        given_up: given_up.clone(),
     };
     tokio::task::spawn_blocking(move || extraction.run())
         .await
@@ -56,15 +60,18 @@ struct Extraction {
     excluded: PathGlobs,
     max_size: u64,
     job: Arc<Job>,
+    given_up: CancellationToken,
 }
 
 impl Extraction {
     fn run(&self) -> std::io::Result<Vec<String>> {
+        still_wanted(&self.given_up)?;
         let partial = self.into.with_extension("partial");
         fs::create_dir_all(&partial)?;
         let parent = self.keep.parent().unwrap_or(Utf8Path::new(""));
         let (mut left_out, mut too_large, mut size) = (0_usize, 0_usize, 0_u64);
         for entry in self.archive.open()?.entries()? {
+            still_wanted(&self.given_up)?;
             let mut entry = entry?;
             let Some(path) = safe_path(&entry) else {
                 left_out += 1;
@@ -95,6 +102,7 @@ impl Extraction {
                 left_out += 1;
             }
         }
+        still_wanted(&self.given_up)?;
         fs::rename(&partial, &self.into)?;
         let notes = [
             (left_out, "links and special files are not kept".to_owned()),

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use globset::GlobMatcher;
+use tokio_util::sync::CancellationToken;
 
 use super::archive::{Archive, lost, not_stored, safe_path};
-use super::{Collected, Located, ResultFile};
+use super::{Collected, Located, ResultFile, still_wanted};
 use crate::aggregate::Failure;
 use crate::config::Format;
 use crate::config::template::PathGlob;
@@ -29,14 +30,14 @@ pub(super) async fn collect(
     path: &PathGlob,
     job: &Arc<Job>,
     directory: &Utf8Path,
+    given_up: &CancellationToken,
 ) -> Result<Collected, Failure> {
     let glob = path_glob(&path.pattern).map_err(|error| lost(ErrorClass::Collect, &error))?;
     let found = Collected {
         expected_at: path.shown.clone(),
         ..Collected::default()
     };
-    let archive = directory.join(".result.tar");
-    let Some(archive) = Archive::download(sandbox, &path.base, archive, MAX_RESULT).await? else {
+    let Some(archive) = Archive::download(sandbox, &path.base, directory, MAX_RESULT).await? else {
         return Ok(found);
     };
     let harvest = Harvest {
@@ -45,6 +46,7 @@ pub(super) async fn collect(
         matcher: glob.compile_matcher(),
         job: Arc::clone(job),
         directory: directory.to_owned(),
+        given_up: given_up.clone(),
     };
     tokio::task::spawn_blocking(move || harvest.reap(found))
         .await
@@ -58,6 +60,7 @@ struct Harvest {
     matcher: GlobMatcher,
     job: Arc<Job>,
     directory: Utf8PathBuf,
+    given_up: CancellationToken,
 }
 
 /// A file that matches.
@@ -140,6 +143,7 @@ impl Harvest {
             Produces::Pair => plan.runs as usize,
         };
         for position in before..most.min(before + attempts) {
+            still_wanted(&self.given_up).map_err(not_stored)?;
             write(&self.directory_of(position).join(&name), &bytes).map_err(not_stored)?;
         }
         let kept = (!stands_for_pair).then_some(name);
