@@ -11,12 +11,13 @@ use super::clock::{Clock, seconds};
 use super::collect::{self, Collected, Located};
 use super::ending::{TryEnd, indexes};
 use super::failure::{
-    failure, past_limit, sandbox_failed, sandbox_gone, store_failed, with_output, within, within_limit,
+    failure, judged, past_limit, sandbox_failed, sandbox_gone, store_failed, with_output, within,
+    within_limit,
 };
 use super::ledger::Account;
 use super::output::OutputLog;
 use super::{Job, RecordError, Recorder, environment, evidence, prepare};
-use crate::aggregate::{CommandEnd, Course, Failure, Judgement, Ran, judge, round_seconds};
+use crate::aggregate::{CommandEnd, Course, Failure, Judgement, Ran, round_seconds};
 use crate::config::template::{CommandTemplate, UnknownPlaceholder, Values};
 use crate::model::layout::OUTPUT_FILE;
 use crate::model::{
@@ -68,11 +69,7 @@ impl TryContext {
         let graded = match self.live(&mut life, cancel).await {
             Ok(graded) => graded,
             Err(course) => {
-                let mut judgement = judge(&course, &self.job.rules);
-                if let Some(error) = &mut judgement.error {
-                    // An engine's own words may hold what it was given.
-                    error.message = self.job.redactor.text(&error.message).into_owned();
-                }
+                let judgement = judged(&course, &self.job);
                 let each = indexes(&self.job.plan, self.id.index);
                 each.map(|_| Graded::without_result(judgement.clone())).collect()
             }
@@ -306,7 +303,7 @@ impl TryContext {
             result_path: &located.path,
             output_tail: last,
         };
-        judge(&Course::Ran(ran), &self.job.rules)
+        judged(&Course::Ran(ran), &self.job)
     }
 
     fn grade(&self, mut ended: Ended, last: &str, life: &mut Life) -> Vec<Graded> {
@@ -336,6 +333,8 @@ impl TryContext {
         let retry = graded.iter().all(|each| each.judgement.retry);
         let throttled = graded.iter().any(|each| each.judgement.throttled());
         let output = evidence::excerpt(&life.last);
+        let redacted = |note: &String| self.job.redactor.text(note).into_owned();
+        let notes: Vec<String> = life.notes.iter().map(redacted).collect();
         let ends = graded.into_iter().zip(indexes(&self.job.plan, self.id.index));
         let records = ends.map(|(graded, index)| {
             let judgement = graded.judgement;
@@ -371,7 +370,7 @@ impl TryContext {
             let details = AttemptDetails {
                 checks,
                 confinement: confinement.clone(),
-                notes: life.notes.clone(),
+                notes: notes.clone(),
                 harness_file: graded.harness_file,
             };
             (record, details)

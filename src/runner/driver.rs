@@ -16,10 +16,11 @@ use tokio_util::sync::CancellationToken;
 use super::attempt::TryContext;
 use super::clock::Clock;
 use super::ending::{Ends, TryEnd, indexes};
+use super::failure::judged;
 use super::ledger::Account;
 use super::remainder::{self, Remainder};
 use super::{Job, RecordError, Recorder, prepare};
-use crate::aggregate::{self, Course, Failure, judge};
+use crate::aggregate::{self, Course, Failure};
 use crate::model::{
     AttemptDetails, AttemptId, AttemptRecord, CancelReason, Event, Outcome, Run, with_causes,
 };
@@ -200,7 +201,7 @@ impl Driver {
 
     /// Ends every attempt with what kept all of them from starting. It is not tried again: nothing of it is an attempt's.
     async fn give_up(&mut self, failure: Failure) -> bool {
-        let judgement = judge(&Course::Failed(failure), &self.job.rules);
+        let judgement = judged(&Course::Failed(failure), &self.job);
         for pair in 0..self.job.plan.pairs.len() {
             if !self.unrecorded.contains_key(&pair) {
                 continue;
@@ -298,7 +299,7 @@ impl Driver {
             Ok((_, end)) => end,
             Err(error) => {
                 let indexes = self.indexes(attempt);
-                TryEnd::broken(indexes, try_number, &error.to_string())
+                TryEnd::broken(indexes, try_number, &self.job.redactor.text(&error.to_string()))
             }
         };
         if let Some(sandbox) = end.sandbox.take() {
@@ -455,8 +456,9 @@ impl Driver {
         }
     }
 
-    /// The same notice is told once.
+    /// The same notice is told once. What an engine says in it may hold what it was given.
     fn notice(&mut self, text: String) {
+        let text = self.job.redactor.text(&text).into_owned();
         if !self.run.notices.contains(&text) {
             self.run.notices.push(text);
         }

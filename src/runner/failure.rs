@@ -3,9 +3,19 @@
 use std::future::Future;
 use std::time::Duration;
 
-use crate::aggregate::{Failure, with_last_lines};
+use super::Job;
+use crate::aggregate::{Course, Failure, Judgement, judge, with_last_lines};
 use crate::model::{ErrorClass, Phase, with_causes};
 use crate::sandbox::SandboxError;
+
+/// What became of an attempt of the job. An engine's own words in it may hold what it was given.
+pub(super) fn judged(course: &Course<'_>, job: &Job) -> Judgement {
+    let mut judgement = judge(course, &job.rules);
+    if let Some(error) = &mut judgement.error {
+        error.message = job.redactor.text(&error.message).into_owned();
+    }
+    judgement
+}
 
 /// Waits for an engine, no longer than the phase may take.
 pub(super) async fn within<T>(

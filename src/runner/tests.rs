@@ -271,6 +271,25 @@ async fn what_keeps_every_sandbox_from_starting_is_said_once_for_each_attempt_an
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_an_engine_says_is_told_without_the_secrets_that_it_was_given() {
+    let secret = "s3cr3t-t0k3n";
+    let mut engine = Engine::default();
+    engine.undeletable = Some("no route to it with s3cr3t-t0k3n");
+    engine.note = Some("cold boot: s3cr3t-t0k3n was refused");
+    let unready = Engine::default().unready("s3cr3t-t0k3n is not known there");
+    for (engine, said) in [
+        (engine, "no route to it with ***"),
+        (unready, "*** is not known there"),
+    ] {
+        let mut job = job(&config(""), &[pair(1)], &Experience::default());
+        job.redactor = Redactor::new([secret]);
+        let done = carry_out(job, engine, CancellationToken::new()).await;
+        let told = format!("{:?} {:?}", done.run, done.events);
+        assert!(told.contains(said) && !told.contains(secret), "{told}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn as_many_sandboxes_start_at_once_as_the_engine_takes_and_the_others_wait() {
     let mut engine = Engine::default();
     engine.takes = Duration::from_secs(1);

@@ -53,6 +53,10 @@ pub(super) struct Engine {
     pub(super) reaped: Arc<AtomicUsize>,
     /// Why nothing can be made ready.
     unready: Option<&'static str>,
+    /// Why its sandboxes cannot be deleted.
+    pub(super) undeletable: Option<&'static str>,
+    /// What its sandboxes say of themselves.
+    pub(super) note: Option<&'static str>,
 }
 
 impl Engine {
@@ -84,6 +88,8 @@ struct Scripted {
     lost: usize,
     running: Arc<AtomicUsize>,
     freed: Arc<Mutex<Vec<Instant>>>,
+    undeletable: Option<&'static str>,
+    note: Option<&'static str>,
 }
 
 impl Drop for Scripted {
@@ -151,6 +157,8 @@ impl Backend for Engine {
             lost: 0,
             running: Arc::clone(&self.running),
             freed: Arc::clone(&self.freed),
+            undeletable: self.undeletable,
+            note: self.note,
         }))
     }
 
@@ -191,6 +199,10 @@ impl Sandbox for Scripted {
             .map(|_| "by its script".to_owned())
             .into_iter()
             .collect()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.note.map(str::to_owned).into_iter().collect()
     }
 
     async fn upload(&mut self, _workspace: &Workspace) -> Result<(), SandboxError> {
@@ -268,6 +280,6 @@ impl Sandbox for Scripted {
     }
 
     async fn stop(self: Box<Self>) -> Result<(), SandboxError> {
-        Ok(())
+        self.undeletable.map_or(Ok(()), |why| Err(broken(why)))
     }
 }
