@@ -67,7 +67,10 @@ impl Bench {
 
     /// The same, under way.
     fn start(&self, arguments: &str) -> Child {
-        let program = self.command(arguments);
+        self.started(&self.command(arguments))
+    }
+
+    fn started(&self, program: &assert_cmd::Command) -> Child {
         let mut command = std::process::Command::new(program.get_program());
         command
             .args(program.get_args())
@@ -83,6 +86,14 @@ impl Bench {
             .stderr(Stdio::null())
             .spawn()
             .unwrap()
+    }
+
+    /// Waits until the fake is as it should be, which has to come while the program runs.
+    fn wait_for(&self, program: &mut Child, wanted: impl Fn(&State) -> bool) {
+        while !wanted(&self.vercel.state()) {
+            assert!(program.try_wait().unwrap().is_none(), "the program ended early");
+            std::thread::yield_now();
+        }
     }
 
     fn summary(&self) -> Value {
@@ -103,6 +114,13 @@ impl Bench {
             .cloned()
             .collect()
     }
+}
+
+/// Ends a program as Ctrl-C does. Gives its exit code.
+fn interrupt(mut program: Child) -> Option<i32> {
+    let pid = rustix::process::Pid::from_child(&program);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    program.wait().unwrap().code()
 }
 
 /// Every file below a directory, as text.

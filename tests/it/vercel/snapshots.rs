@@ -1,6 +1,6 @@
 //! Warm boots: a snapshot is made, found, used, and done without where it fails.
 
-use super::Bench;
+use super::{Bench, interrupt};
 use crate::action::{Workflow, pull_request};
 use crate::support::github::State;
 use crate::support::vercel::{Fault, PROJECT, Route, Rule, TEAM, TOKEN, Times};
@@ -233,13 +233,8 @@ fn a_build_that_is_interrupted_leaves_no_sandbox_that_the_next_one_would_wait_fo
     let slow = text.replace("echo installed", "sleep 600");
     bench.suite.write("evalwave.yml", &slow);
     let mut build = bench.start("snapshot build");
-    while bench.vercel.state().counts.with(Route::Run, 200) < 1 {
-        assert!(build.try_wait().unwrap().is_none(), "the build ended early");
-        std::thread::yield_now();
-    }
-    let pid = rustix::process::Pid::from_child(&build);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    assert_eq!(build.wait().unwrap().code(), Some(130));
+    bench.wait_for(&mut build, |state| state.counts.with(Route::Run, 200) == 1);
+    assert_eq!(interrupt(build), Some(130));
     assert_eq!(bench.sandboxes(), 0);
     assert_eq!(bench.vercel.state().counts.live, 0);
 }
