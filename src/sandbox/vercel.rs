@@ -3,10 +3,13 @@
 
 mod api;
 mod archive;
+mod build;
 mod checkout;
 mod client;
 mod create;
 mod error;
+mod key;
+mod list;
 mod machine;
 mod reaper;
 mod script;
@@ -39,10 +42,11 @@ pub use client::Credentials;
 pub use create::Repository;
 use create::{NoSandbox, Origin, body, create, version};
 pub use error::VercelError;
+pub use key::Key;
 use machine::Machine;
 use reaper::VercelReaper;
 use session::Session;
-pub use snapshot::{Key, SnapshotState};
+pub use snapshot::SnapshotState;
 use warm::WarmStart;
 
 /// Open files for everything but attempts: the run's own, as many as are written at once, and the connections that are
@@ -122,6 +126,8 @@ struct Engine {
     warm: WarmStart,
     /// The turns of sandboxes that are about to be started, by name.
     turns: Mutex<HashMap<String, (Admission, Turn)>>,
+    /// The session that this process makes a snapshot of.
+    own_builder: Mutex<Option<String>>,
     now: Timestamp,
     begun: Instant,
 }
@@ -141,6 +147,7 @@ impl VercelBackend {
             archives: Archives::default(),
             warm: WarmStart::default(),
             turns: Mutex::default(),
+            own_builder: Mutex::default(),
             now,
             begun: Instant::now(),
         }))

@@ -39,6 +39,11 @@ pub(super) enum Status {
 }
 
 impl Status {
+    /// Whether the machine is gone for good; one in a state that we do not know may live.
+    pub(super) fn is_over(self) -> bool {
+        matches!(self, Self::Stopped | Self::Failed | Self::Aborted)
+    }
+
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -125,6 +130,9 @@ pub(super) struct Commands {
 pub(super) struct Snapshot {
     pub(super) id: String,
     pub(super) status: SnapshotStatus,
+    /// The session whose files it holds.
+    #[serde(default)]
+    pub(super) source_session_id: Option<String>,
     pub(super) created_at: Millis,
     #[serde(default)]
     pub(super) expires_at: Option<Millis>,
@@ -150,10 +158,12 @@ pub(super) struct OfSnapshot {
     pub(super) snapshot: Snapshot,
 }
 
-/// The snapshots of a sandbox.
+/// A page of a sandbox's snapshots.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Snapshots {
     pub(super) snapshots: Vec<Snapshot>,
+    #[serde(default)]
+    pub(super) pagination: Pagination,
 }
 
 /// Milliseconds since 1970; a fraction is dropped.
@@ -183,6 +193,7 @@ mod tests {
         let text = r#"{"sandbox":null,"session":{"id":"s","status":"hibernating","newKey":[1]},"routes":[]}"#;
         let created: Created = serde_json::from_str(text).unwrap();
         assert_eq!(created.session.status, Status::Unknown);
+        assert!(!created.session.status.is_over());
         assert_eq!(created.session.cwd, None);
     }
 

@@ -161,12 +161,6 @@ pub(super) enum NoSandbox {
 }
 
 impl NoSandbox {
-    pub(super) fn error(self) -> VercelError {
-        match self {
-            Self::Refused(error) | Self::Lost(error) => error,
-        }
-    }
-
     /// As a failure of the sandbox: another may fare better, unless it is a matter of who we are or what we ask for.
     pub(super) fn failure(self) -> SandboxError {
         match self {
@@ -176,7 +170,7 @@ impl NoSandbox {
     }
 }
 
-/// Asks for a sandbox until there is one, or a definite no. `turn` is the first request's.
+/// Asks for a sandbox that nobody else names so, until there is one, or a definite no. `turn` is the first request's.
 pub(super) async fn create(
     client: &Client,
     creations: &Creations,
@@ -184,8 +178,23 @@ pub(super) async fn create(
     version: &str,
     name: &str,
     body: &Value,
-    mut turn: Turn,
+    turn: Turn,
 ) -> Result<Created, NoSandbox> {
+    match request(client, creations, vcpus, version, body, turn).await? {
+        Some(created) => Ok(created),
+        None => by_name(client, name).await.map_err(NoSandbox::Lost),
+    }
+}
+
+/// Asks for a sandbox; `None` where its name is taken since an answer was lost: by that request, if by nobody else.
+pub(super) async fn request(
+    client: &Client,
+    creations: &Creations,
+    vcpus: u32,
+    version: &str,
+    body: &Value,
+    mut turn: Turn,
+) -> Result<Option<Created>, NoSandbox> {
     let ask = Ask::post("create the sandbox", vec![version, "sandboxes"], body)
         .limit(Some(CREATION))
         .once();
@@ -196,15 +205,14 @@ pub(super) async fn create(
         let error = match client.ask::<Created>(&ask).await {
             Ok(created) => {
                 turn.passed();
-                return Ok(created);
+                return Ok(Some(created));
             }
             Err(error) => error,
         };
-        // An earlier request has come through; only its answer has not.
         let is_taken = error.refusal().is_some_and(|refusal| refusal.is_duplicate_name());
         if is_taken && is_unknown {
             turn.passed();
-            return by_name(client, name).await.map_err(NoSandbox::Lost);
+            return Ok(None);
         }
         match error.again() {
             Again::Never => {

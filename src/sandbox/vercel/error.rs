@@ -159,6 +159,14 @@ impl VercelError {
         }
     }
 
+    /// Whether nothing at all is to be had: a no to who we are, or no way to ask.
+    pub(super) fn shuts_out(&self) -> bool {
+        match &self.problem {
+            Problem::Refused(refusal) => matches!(refusal.status, 401..=403),
+            _ => self.is_definite(),
+        }
+    }
+
     /// The failure of a sandbox that was there.
     pub(super) fn in_sandbox(self) -> SandboxError {
         let class = match self.status() {

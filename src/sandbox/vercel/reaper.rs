@@ -10,20 +10,15 @@ use futures::stream::{self, StreamExt as _};
 use reqwest::Method;
 use serde_json::Value;
 
-use super::api::{Cursor, Sandboxes};
+use super::api::Sandboxes;
 use super::client::{Ask, Client, Tries};
 use super::create::{RUN_TAG, tag};
 use super::error::{Again, VercelError};
+use super::list::list;
 use super::session::Session;
 use crate::model::{LeftSandbox, Whereabouts};
 use crate::sandbox::limit::{Bucket, Control};
 use crate::sandbox::{Reaped, Reaper, SandboxError};
-
-/// Sandboxes on a page of a list.
-const PAGE: &str = "100";
-
-/// A list that never ends is none.
-const MOST_PAGES: usize = 1_000;
 
 /// Deletions under way at once.
 const AT_ONCE: usize = 32;
@@ -87,29 +82,19 @@ impl VercelReaper {
     /// The names of all sandboxes with a label; the list may be larger than what was asked for, so each is looked at.
     pub(super) async fn labelled(&self, name: &str, value: &str) -> Result<Vec<String>, VercelError> {
         let label = format!("{name}:{value}");
-        let mut names = Vec::new();
-        let mut cursor: Option<Cursor> = None;
-        for _ in 0..MOST_PAGES {
-            let mut query = vec![
-                ("project", self.client.project_id.as_str()),
-                ("limit", PAGE),
-                ("tags", &label),
-            ];
-            query.extend(cursor.iter().map(|cursor| ("cursor", cursor.0.as_str())));
-            let ask = Ask::get("list the sandboxes of the run", vec!["v2", "sandboxes"]).query(query);
-            let page = self.client.ask::<Sandboxes>(&ask).await?;
-            let ours = page.sandboxes.into_iter().filter(|sandbox| {
-                let tags = sandbox.tags.as_ref();
-                tags.and_then(|tags| tags.get(name))
-                    .is_some_and(|tag| tag == value)
-            });
-            names.extend(ours.map(|sandbox| sandbox.name));
-            match page.pagination.next {
-                Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
-                _ => break,
-            }
-        }
-        Ok(names)
+        let ask = Ask::get("list the sandboxes of the run", vec!["v2", "sandboxes"]).query(vec![
+            ("project", self.client.project_id.as_str()),
+            ("tags", &label),
+        ]);
+        let listed = list(&self.client, &ask, |page: Sandboxes| {
+            (page.sandboxes, page.pagination)
+        });
+        let ours = listed.await?.into_iter().filter(|sandbox| {
+            let tags = sandbox.tags.as_ref();
+            tags.and_then(|tags| tags.get(name))
+                .is_some_and(|tag| tag == value)
+        });
+        Ok(ours.map(|sandbox| sandbox.name).collect())
     }
 }
 

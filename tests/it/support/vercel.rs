@@ -153,6 +153,7 @@ enum Way {
     Cut,
     BadGateway,
     Lost,
+    Unlabelled,
 }
 
 type Responded = Result<Response<UnsyncBoxBody<Bytes, io::Error>>, io::Error>;
@@ -209,6 +210,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>, reset: Arc<Atom
         Some(Fault::BadGateway) => way = Way::BadGateway,
         Some(Fault::Lost) => way = Way::Lost,
         Some(Fault::EarlyEof) => way = Way::Cut,
+        Some(Fault::Unlabelled) => way = Way::Unlabelled,
         Some(Fault::ErrorLine) => question.breaks = true,
         Some(Fault::Slow(later_ms)) => late = state::ms(later_ms),
         Some(Fault::SessionOver) => {
@@ -217,7 +219,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>, reset: Arc<Atom
             }
         }
     }
-    let answer = match instead {
+    let mut answer = match instead {
         Some(answer) => answer,
         None => done(&shared, question, method == "GET").await,
     };
@@ -228,6 +230,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>, reset: Arc<Atom
             shared.state().counts.answered(route, 502);
             return Ok(Answer::refused(502, "bad_gateway", "Bad gateway").respond(false));
         }
+        Way::Unlabelled => answer.leave_out("/sandbox", "tags"),
         Way::Whole | Way::Cut => {}
     }
     shared.state().counts.answered(route, answer.status);

@@ -57,8 +57,13 @@ impl Fetched {
     }
 
     fn command(&self, arguments: &str) -> assert_cmd::Command {
-        let config = " -c o/r.git/suites/first/evalwave.yml";
-        let mut command = self.bench.command(&format!("{arguments}{config}"));
+        self.command_in("first", arguments)
+    }
+
+    /// With the suite in another directory of the repository.
+    fn command_in(&self, suite: &str, arguments: &str) -> assert_cmd::Command {
+        let config = format!("-c o/r.git/suites/{suite}/evalwave.yml");
+        let mut command = self.bench.command(&format!("{arguments} {config}"));
         command
             .env("GITHUB_SERVER_URL", &self.server)
             .env("GITHUB_REPOSITORY", "o/r");
@@ -142,6 +147,47 @@ fn a_warm_sandbox_fetches_the_revision_and_its_submodules_and_keeps_what_setup_h
         "two\npiece two\npiece one\ninstalled\npart\nsuites\nversion\n"
     );
     assert_eq!(fetched.bench.left(), Vec::<String>::new());
+}
+
+#[test]
+fn a_snapshot_is_of_one_repository_one_directory_of_it_and_one_way_to_have_its_files() {
+    let config = "SANDBOX\n  warm: { files: [] }\n  limits: FAST\n\
+                  suite: { name: git, pairs: [{ experiment: a, eval: b }] }\n\
+                  attempt: { setup: touch installed, command: ls installed, format: exit-code }\n";
+    let Some(fetched) = Fetched::new(config) else {
+        return;
+    };
+    let id = stdout(&fetched.command("snapshot build").assert().success());
+    // Another commit, and machines of another size, start from the same.
+    fetched.go_on();
+    let suites = fetched.repository.join("suites");
+    let text = fetched.bench.suite.read("evalwave.yml");
+    let suite = |name: &str, more: &str| {
+        let text = text.replace("  warm", &format!("{more}  warm"));
+        fs_err::create_dir_all(suites.join(name)).unwrap();
+        fs_err::write(suites.join(name).join("evalwave.yml"), text).unwrap();
+    };
+    suite("first", "  vcpus: 4\n");
+    let check = fetched.command("snapshot check").assert().success();
+    assert_eq!(stdout(&check), id);
+
+    let none = |mut command: assert_cmd::Command, what: &str| {
+        let check = command.assert().code(3);
+        let why = stderr(&check);
+        assert!(why.contains("there is no snapshot for key"), "{what}: {why}");
+    };
+    let mut elsewhere = fetched.command("snapshot check");
+    elsewhere.env("GITHUB_REPOSITORY", "o/other");
+    none(elsewhere, "another repository");
+    suite("second", "");
+    none(
+        fetched.command_in("second", "snapshot check"),
+        "another directory",
+    );
+    suite("first", "  submodules: true\n");
+    none(fetched.command("snapshot check"), "submodules");
+    suite("first", "  source: upload\n");
+    none(fetched.command("snapshot check"), "upload");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::{Bench, interrupt};
 use crate::action::{Workflow, pull_request};
 use crate::support::github::State;
-use crate::support::vercel::{Fault, PROJECT, Route, Rule, TEAM, TOKEN, Times};
+use crate::support::vercel::{Fault, Limits, PROJECT, Route, Rule, Status, TEAM, TOKEN, Times};
 use crate::support::{stderr, stdout};
 
 const SUITE: &str = "SANDBOX
@@ -24,6 +24,23 @@ fn bench(faults: Vec<Rule>) -> Option<Bench> {
     bench.suite.write("code.txt", "first\n");
     bench.suite.write("gone-later.txt", "x\n");
     Some(bench)
+}
+
+/// The same where nothing has to run.
+fn light(faults: Vec<Rule>, config: &str) -> Bench {
+    let bench = Bench::light(faults, config);
+    bench.suite.write("deps.lock", "v1\n");
+    bench
+}
+
+/// With every question of this route.
+fn always(route: Route, status: u16, code: &str) -> Rule {
+    Rule {
+        on: vec![route],
+        fault: Fault::Refused(status, code.to_owned()),
+        at: Vec::new(),
+        probability: 1.0,
+    }
 }
 
 fn boots(bench: &Bench) -> Vec<String> {
@@ -122,6 +139,46 @@ fn a_snapshot_that_expires_before_an_attempt_can_end_is_not_started_from() {
     assert_ne!(again, id);
     let done = bench.ev("run -o out --overwrite").success();
     assert!(stdout(&done).contains("6/6 warm"), "{}", stdout(&done));
+}
+
+#[test]
+fn a_snapshot_that_the_service_will_not_look_for_means_a_cold_run_unless_nothing_is_to_be_had_at_all() {
+    let bench = light(Vec::new(), SUITE);
+    for (route, named) in [(Route::ListSnapshots, ""), (Route::GetSnapshot, "snap_1")] {
+        for status in [400, 409, 451] {
+            let refused = always(route, status, "not_now");
+            bench.vercel.state().faults.replace(vec![refused]);
+            let ev = |arguments: &str| bench.command(arguments).env("EVAL_SNAPSHOT_ID", named).assert();
+            let check = ev("snapshot check").code(3);
+            let why = stderr(&check);
+            assert!(why.starts_with("sandboxes start from nothing: "), "{why}");
+            assert!(why.contains(&format!("the answer is {status} not_now")), "{why}");
+            ev("run -o out --overwrite").success();
+            assert_eq!(boots(&bench), ["cold"; 6], "{status}");
+        }
+    }
+    for status in [401, 402, 403] {
+        let refused = always(Route::ListSnapshots, status, "not_you");
+        bench.vercel.state().faults.replace(vec![refused]);
+        let before = bench.vercel.state().counts.of(Route::Create);
+        let done = bench.ev("run -o out --overwrite").code(4);
+        assert!(stdout(&done).contains("not_you"), "{}", stdout(&done));
+        assert_eq!(bench.vercel.state().counts.of(Route::Create), before, "{status}");
+    }
+}
+
+#[test]
+fn a_run_that_asks_for_no_snapshot_is_not_said_to_start_from_the_one_that_is_there() {
+    let config = SUITE.replace("  warm: { files: [deps.lock] }\n", "");
+    let bench = light(Vec::new(), &config);
+    let id = stdout(&bench.ev("snapshot build").success());
+    let check = bench.ev("snapshot check").code(3);
+    assert_eq!(
+        stderr(&check),
+        "sandboxes start from nothing: neither `sandbox.warm` nor `sandbox.snapshot-id` asks for a snapshot\n"
+    );
+    let mut named = bench.command("snapshot check");
+    named.env("EVAL_SNAPSHOT_ID", id.trim()).assert().success();
 }
 
 #[test]
@@ -224,6 +281,171 @@ fn a_setup_that_fails_makes_no_snapshot_and_is_not_in_the_way_of_the_next_build(
         stderr(&done)
     );
     assert_eq!(bench.sandboxes(), 0);
+}
+
+#[test]
+fn a_build_whose_snapshot_fails_asks_again_and_takes_no_older_one_for_it() {
+    let bench = light(Vec::new(), SUITE);
+    let mut last = stdout(&bench.ev("snapshot build").success());
+    let refused = Fault::Refused(500, "internal_server_error".to_owned());
+    for (fault, asked) in [(refused, 2), (Fault::Lost, 1), (Fault::BadGateway, 1)] {
+        // It can be started from, but a build makes another.
+        let soon = jiff::Timestamp::now().as_millisecond() as u64 + 3_600_000;
+        let mut state = bench.vercel.state();
+        state.snapshots.get_mut(last.trim()).unwrap().expires = Some(soon);
+        state
+            .faults
+            .replace(vec![Rule::first(Route::Snapshot, 1, fault.clone())]);
+        let before = state.counts.of(Route::Snapshot);
+        drop(state);
+        let built = bench.ev("snapshot build").success();
+        assert!(stderr(&built).contains("made: snapshot"), "{}", stderr(&built));
+        let id = stdout(&built);
+        assert_ne!(id, last, "{fault:?}");
+        let state = bench.vercel.state();
+        assert_eq!(state.counts.of(Route::Snapshot) - before, asked, "{fault:?}");
+        assert_eq!(state.snapshots.keys().last().unwrap(), id.trim(), "{fault:?}");
+        drop(state);
+        last = id;
+    }
+    assert_eq!(bench.vercel.state().counts.live, 0);
+}
+
+#[test]
+fn a_builder_that_fails_while_it_starts_is_deleted() {
+    let bench = light(Vec::new(), SUITE);
+    bench.vercel.state().take(Times {
+        create_ms: 3_600_000,
+        answers_pending: true,
+        ..Times::default()
+    });
+    let mut build = bench.start("snapshot build");
+    bench.wait_for(&mut build, |state| state.counts.with(Route::GetSession, 200) > 0);
+    let mut state = bench.vercel.state();
+    let session = state.sessions.keys().next().unwrap().clone();
+    state.end(&session, Status::Failed);
+    drop(state);
+    assert_eq!(build.wait().unwrap().code(), Some(3));
+    assert_eq!(bench.sandboxes(), 0);
+}
+
+#[test]
+fn a_builder_whose_creation_was_not_answered_is_found_again_or_deleted() {
+    let lost = Rule::first(Route::Create, 1, Fault::Lost);
+    let bench = light(vec![lost.clone()], SUITE);
+    bench.ev("snapshot build").success();
+    assert_eq!(bench.vercel.state().counts.peak_live(), 1);
+    let refused = Rule {
+        at: vec![2],
+        ..Rule::first(Route::Create, 0, Fault::Refused(402, "pay_first".to_owned()))
+    };
+    let bench = light(vec![lost, refused], SUITE);
+    let done = bench.ev("snapshot build").code(3);
+    assert!(stderr(&done).contains("pay_first"), "{}", stderr(&done));
+    assert_eq!(bench.vercel.state().counts.peak_live(), 1);
+    assert_eq!(bench.sandboxes(), 0);
+}
+
+#[test]
+fn a_builder_that_never_comes_to_run_is_given_up_and_deleted() {
+    let bench = light(Vec::new(), &SUITE.replace("  limits", "  timeout: 1s\n  limits"));
+    bench.vercel.state().take(Times {
+        create_ms: 3_600_000,
+        answers_pending: true,
+        ..Times::default()
+    });
+    let done = bench.ev("snapshot build").code(3);
+    let why = "the snapshot was not made within 1 s";
+    assert!(stderr(&done).contains(why), "{}", stderr(&done));
+    assert_eq!(bench.sandboxes(), 0);
+}
+
+#[test]
+fn a_builder_has_no_more_time_than_the_plan_allows_where_that_is_set() {
+    let bench = light(Vec::new(), &SUITE.replace("  limits", "  timeout: 40m\n  limits"));
+    bench.vercel.state().limit(Limits {
+        timeout_ms: 40 * 60_000,
+        ..Limits::none()
+    });
+    bench.ev("snapshot build").success();
+    let timeouts: Vec<u64> = bench
+        .vercel
+        .state()
+        .sandboxes
+        .values()
+        .map(|one| one.timeout)
+        .collect();
+    assert_eq!(timeouts, [40 * 60_000]);
+}
+
+#[test]
+fn a_builder_is_known_for_this_builds_though_no_answer_tells_its_labels() {
+    let unlabelled = Rule {
+        on: Vec::new(),
+        fault: Fault::Unlabelled,
+        at: Vec::new(),
+        probability: 1.0,
+    };
+    let slow = SUITE.replace("echo installed", "takes-600s");
+    let bench = light(vec![unlabelled.clone()], &slow);
+    let mut build = bench.start("snapshot build");
+    bench.wait_for(&mut build, |state| state.counts.with(Route::Run, 200) == 1);
+    assert_eq!(interrupt(build), Some(130));
+    assert_eq!(bench.sandboxes(), 0);
+    let bench = light(vec![unlabelled], SUITE);
+    bench.ev("snapshot build").success();
+}
+
+#[test]
+fn setup_has_the_environment_in_a_builder_that_it_has_in_a_cold_sandbox() {
+    let config = SUITE.replace("echo installed", "echo $LANG $TMPDIR");
+    let Some(bench) = Bench::real(Vec::new(), &config) else {
+        return;
+    };
+    bench.suite.write("deps.lock", "v1\n");
+    bench.suite.write("code.txt", "first\n");
+    bench.ev("run -o out").success();
+    let cold = bench.suite.read("out/attempts/a__one/1/output.log");
+    assert_eq!(cold, "C.UTF-8 /tmp\nv1\nfirst\n");
+    let built = bench.ev("snapshot build").success();
+    assert!(stderr(&built).contains("\nC.UTF-8 /tmp\n"), "{}", stderr(&built));
+}
+
+#[test]
+fn every_snapshot_of_a_key_is_deleted_however_many_pages_they_fill() {
+    let bench = light(Vec::new(), SUITE);
+    let id = stdout(&bench.ev("snapshot build").success());
+    let mut state = bench.vercel.state();
+    let one = state.snapshots[id.trim()].clone();
+    for number in 0..250 {
+        let mut another = one.clone();
+        another.id = format!("snap_of_before_{number}");
+        state.snapshots.insert(another.id.clone(), another);
+    }
+    drop(state);
+    let done = bench.ev("snapshot delete").success();
+    assert_eq!(stderr(&done), "deleted 251 snapshots\n");
+    let left = bench.vercel.state();
+    assert!(left.snapshots.values().all(|snapshot| snapshot.deleted));
+}
+
+#[test]
+fn what_the_service_says_of_a_snapshot_is_shown_without_the_token() {
+    let bench = light(Vec::new(), SUITE);
+    for (command, route, status) in [
+        ("snapshot build", Route::Create, 400),
+        ("snapshot build", Route::ListSnapshots, 403),
+        ("snapshot check", Route::ListSnapshots, 403),
+        ("snapshot check", Route::ListSnapshots, 400),
+        ("snapshot delete", Route::ListSnapshots, 400),
+    ] {
+        let refused = always(route, status, &format!("no such token: {TOKEN}"));
+        bench.vercel.state().faults.replace(vec![refused]);
+        let done = bench.ev(command).code(3);
+        let shown = stderr(&done) + &stdout(&done);
+        assert!(shown.contains("no such token: ***"), "{shown}");
+        assert!(!shown.contains(TOKEN), "{shown}");
+    }
 }
 
 #[test]

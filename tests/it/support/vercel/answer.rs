@@ -69,6 +69,17 @@ impl Answer {
         }
     }
 
+    /// Takes a key out of the object at this pointer.
+    pub(crate) fn leave_out(&mut self, pointer: &str, key: &str) {
+        if let Body::Whole(bytes) = &mut self.body
+            && let Ok(mut body) = serde_json::from_slice::<Value>(bytes)
+            && let Some(Value::Object(object)) = body.pointer_mut(pointer)
+        {
+            object.remove(key);
+            *bytes = Bytes::from(body.to_string());
+        }
+    }
+
     fn of(status: u16, kind: &str, body: impl Into<Bytes>) -> Self {
         Self {
             status,

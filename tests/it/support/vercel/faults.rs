@@ -32,6 +32,8 @@ pub(crate) enum Fault {
     ErrorLine,
     /// It is done, and the answer comes so many milliseconds later.
     Slow(u64),
+    /// It is done, and the answer tells no labels.
+    Unlabelled,
     /// The snapshot has expired.
     SnapshotGone,
     /// The session is over, as if its time had run out.
@@ -43,6 +45,7 @@ impl Fault {
         match self {
             Self::LostPoll(_) => matches!(route, Route::Wait | Route::Logs | Route::RunAndWait),
             Self::ErrorLine => matches!(route, Route::Logs | Route::RunAndWait),
+            Self::Unlabelled => matches!(route, Route::Create | Route::Get),
             Self::SnapshotGone => route == Route::Create && from_snapshot,
             Self::SessionOver => route.needs_session(),
             _ => true,
