@@ -12,7 +12,7 @@ use super::past::Past;
 use super::sources::Suite;
 use super::{Failure, engine, print, tell, vercel};
 use crate::config::{SandboxConfig, VercelConfig};
-use crate::model::ExitCode;
+use crate::model::{ExitCode, with_causes};
 use crate::plan::Experience;
 use crate::runner;
 use crate::sandbox::Setup;
@@ -85,14 +85,17 @@ pub(super) fn act(
                 .err()
                 .map(|error| Err(error.into()))
         }),
-        SnapshotAction::Check => driver.wait(check(&backend, &setup)),
+        SnapshotAction::Check => driver.wait(check(&backend, &setup, &job)),
         SnapshotAction::Delete => driver.wait(delete(&backend, &setup)),
     };
-    done.unwrap_or(Ok(ExitCode::Cancelled))
-        .map_err(|failure| Failure {
+    done.unwrap_or(Ok(ExitCode::Cancelled)).map_err(|failure| {
+        // The service's own words are among it.
+        let error = with_causes(failure.error.as_ref());
+        Failure {
             exit: ExitCode::Incomplete,
-            ..failure
-        })
+            error: anyhow!("{}", job.redactor.text(&error)),
+        }
+    })
 }
 
 async fn build(backend: &VercelBackend, setup: &Setup, job: &runner::Job) -> Result<ExitCode, Failure> {
@@ -129,7 +132,7 @@ async fn build(backend: &VercelBackend, setup: &Setup, job: &runner::Job) -> Res
     Ok(ExitCode::Success)
 }
 
-async fn check(backend: &VercelBackend, setup: &Setup) -> Result<ExitCode, Failure> {
+async fn check(backend: &VercelBackend, setup: &Setup, job: &runner::Job) -> Result<ExitCode, Failure> {
     match backend
         .check_snapshot(setup)
         .await
@@ -141,6 +144,7 @@ async fn check(backend: &VercelBackend, setup: &Setup) -> Result<ExitCode, Failu
             Ok(ExitCode::Success)
         }
         Err(why) => {
+            let why = job.redactor.text(&why);
             tell(&format!("sandboxes start from nothing: {why}"));
             Ok(ExitCode::Incomplete)
         }
