@@ -13,6 +13,7 @@ use super::{Failure, json, keep, measure, print, tell};
 use crate::aggregate::{self, Joined, Part};
 use crate::compare::Known;
 use crate::config::{Config, settings};
+use crate::model::summary::Conclusion;
 use crate::model::{ExitCode, Gate};
 use crate::report;
 use crate::store::{self, PartDir};
@@ -181,7 +182,10 @@ impl Merging<'_> {
             },
         }
         // Shards in which there was nothing to do have done it.
-        let skipped = run.plan.pairs.is_empty() && run.plan.selection.of > 0;
+        let skipped = directories.iter().all(|part| {
+            let findings = part.replayed.run.findings.as_ref();
+            findings.is_some_and(|findings| findings.conclusion == Conclusion::Skipped)
+        });
         let (summary, exit) = judging.conclude(false, skipped);
         let kept = keep(&directory, &summary)?;
         let is_silent = self.config.fail_on.contains(&Gate::Never);

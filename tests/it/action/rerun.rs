@@ -245,6 +245,22 @@ fn a_merge_knows_which_pairs_earlier_runs_had_both_ways() {
 }
 
 #[test]
+fn shards_that_had_their_secrets_are_merged_by_a_job_that_has_none() {
+    let workflow = Workflow::new(suite("agent/task agent/two", "", &always(true)), measured());
+    let workflow = in_two_shards(workflow.set("GITHUB_ACTOR", "dependabot[bot]"));
+    let config = workflow.suite.read("evalwave.yml");
+    let config = config.replace("  command:", "  secrets: [API_KEY]\n  command:");
+    workflow.suite.write("evalwave.yml", &config);
+    let step = workflow.run();
+    assert_eq!(
+        (step.code, step.output("conclusion"), step.output("passed")),
+        (0, "success", "2"),
+        "{}",
+        step.log
+    );
+}
+
+#[test]
 fn a_merge_tells_on_github_what_the_whole_run_would_have() {
     let workflow = Workflow::new(
         suite("agent/task agent/two agent/three", "", &always(true)),
