@@ -100,13 +100,14 @@ impl Drop for Checkout {
     }
 }
 
-/// Removes the checkout at `at` that a process which was killed has left, where there is one of this repository's.
+/// Removes the checkout at `at` that a process which was killed has left, whether its repository still knows of it or not.
 ///
 /// # Errors
-/// What git says.
-pub fn remove_left(repository: &Utf8Path, at: &Utf8Path) -> Result<(), CatalogError> {
+/// It cannot be deleted.
+pub fn remove_left(at: &Utf8Path) -> std::io::Result<()> {
     match at.exists() {
-        true => remove(repository, at),
+        // A work tree knows its repository.
+        true => remove(at, at).or_else(|_| fs_err::remove_dir_all(at)),
         false => Ok(()),
     }
 }

@@ -87,7 +87,7 @@ fn delete(
     let Some(mut sandboxes) = Sandboxes::open(directory)? else {
         return Ok(Left::Nothing);
     };
-    measure::forget(sandboxes.run_id(), context)?;
+    measure::forget(sandboxes.run_id(), context);
     let left = sandboxes.left();
     if left.is_empty() {
         return Ok(Left::Nothing);

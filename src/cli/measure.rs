@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::Failure;
 use super::arms::{Arm, Common, Occupied, Place, share};
 use super::context::Context;
 use super::output::Output;
 use super::sources::Suite;
+use super::{Failure, tell};
 use crate::catalog::{self, Checkout};
 use crate::model::layout::BASELINE_DIR;
 use crate::model::{PairId, RunPlan, file_name};
@@ -70,11 +70,12 @@ fn checkout(run_id: &str, context: &Context) -> Utf8PathBuf {
 }
 
 /// Removes what a run that was killed has left of it.
-pub(super) fn forget(run_id: &str, context: &Context) -> Result<(), Failure> {
-    Ok(catalog::remove_left(
-        &context.current_dir,
-        &checkout(run_id, context),
-    )?)
+pub(super) fn forget(run_id: &str, context: &Context) {
+    if let Err(error) = catalog::remove_left(&checkout(run_id, context)) {
+        tell(&format!(
+            "warning: the base revision is still checked out: {error}"
+        ));
+    }
 }
 
 /// The directory of the base's run below the run's own.

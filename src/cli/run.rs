@@ -20,6 +20,7 @@ use super::{Failure, conclude, engine, json, print, tell};
 use crate::config::settings;
 use crate::model::{ExitCode, with_causes};
 use crate::report;
+use crate::store::Sandboxes;
 
 pub(super) fn run(arguments: &RunArguments, context: &Context) -> Result<ExitCode, Failure> {
     // First of all: from here on a signal is an order, also before anything runs.
@@ -120,6 +121,8 @@ fn give_way(
     driver: &Driver,
     context: &Context,
 ) -> Result<(), Failure> {
+    // One that goes on is nobody's to clean up.
+    drop(Sandboxes::open(directory)?);
     let config = arguments.selection.config.as_deref();
     match cleanup::delete_left(directory, config, driver, context) {
         Left::Nothing | Left::Deleted => Ok(()),

@@ -6,8 +6,8 @@ use camino::Utf8Path;
 
 use super::journal::Events;
 use super::{ATTEMPT_FILE, StoreError, attempt_text, earlier_try, write_atomically};
-use crate::model::layout::RAW_RESULTS;
-use crate::model::{AttemptId, Event, Run, RunPlan};
+use crate::model::layout::{OUTPUT_FILE, RAW_RESULTS};
+use crate::model::{AttemptId, Event, Produces, Run, RunPlan};
 use fs_err as fs;
 
 /// What makes the plan or the commit another one than the run's, in words.
@@ -33,12 +33,24 @@ pub(super) fn restore(path: &Utf8Path, journal: &Utf8Path, run: &mut Run) -> Res
                 pair: planned.id.clone(),
                 index: record.index,
             };
-            let directory = path.join(attempt.path());
-            let place = match pair.tries(record.index) > record.tries {
-                true => earlier_try(&directory, record.tries),
-                false => directory,
+            let place_of = |attempt: &AttemptId| {
+                let directory = path.join(attempt.path());
+                match pair.tries(attempt.index) > record.tries {
+                    true => earlier_try(&directory, record.tries),
+                    false => directory,
+                }
             };
-            without_files += usize::from(record.outcome.is_graded() && !place.is_dir());
+            let place = place_of(&attempt);
+            // Attempts that one command made share its output.
+            let output = match run.plan.produces {
+                Produces::Attempt => place.join(OUTPUT_FILE),
+                Produces::Pair => place_of(&AttemptId {
+                    index: 1,
+                    ..attempt.clone()
+                })
+                .join(OUTPUT_FILE),
+            };
+            without_files += usize::from(record.outcome.is_graded() && !output.is_file());
             if !place.join(ATTEMPT_FILE).is_file() {
                 lost.insert(attempt, (record.tries, place));
             }

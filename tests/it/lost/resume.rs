@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 
 use super::Place;
-use crate::support::{Suite, git, stderr, stdout};
+use crate::support::{Suite, evalwave, git, stderr, stdout};
 
 /// Errs as long as the file `broken` is there; else passes.
 const BREAKS: &str =
@@ -184,11 +184,14 @@ fn a_run_of_a_harness_whose_files_are_gone_ends_as_it_would_have_with_them() {
             .exists()
     };
     assert_eq!([has_file("one/one"), has_file("two/two")], [false, true]);
-    let notices = summary["notices"].to_string();
-    assert!(
-        notices.contains("the files of 1 attempt with a result are not here"),
-        "{notices}"
-    );
+    let (_, again) = suite.run("--resume");
+    for summary in [summary, again] {
+        let notices = summary["notices"].to_string();
+        assert!(
+            notices.contains("the files of 1 attempt with a result are not here"),
+            "{notices}"
+        );
+    }
 }
 
 #[test]
@@ -221,8 +224,8 @@ fn the_budget_counts_what_was_spent_before() {
     assert!(again - started <= 1, "{started} and then {again}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_run_whose_base_revision_had_not_begun_goes_on() {
+/// A run that measures its base revision too, one attempt at a time, and was killed before the base began.
+async fn killed_before_its_base() -> Place {
     let more = "concurrency: 1\nbaseline: measure";
     let suite = Suite::scripted(
         "a/one a/two",
@@ -246,6 +249,23 @@ async fn a_run_whose_base_revision_had_not_begun_goes_on() {
     begun.signal(Signal::KILL);
     begun.child.wait().await.unwrap();
     place.quiet().await;
+    place
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_of_a_killed_run_and_its_base_is_left_wherever_one_cleans_up() {
+    let place = killed_before_its_base().await;
+    assert_eq!(place.left().len(), 2, "sandboxes and the checkout");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut cleanup = evalwave(elsewhere.path().try_into().unwrap());
+    cleanup.arg("cleanup").arg(place.path("out"));
+    let cleanup = cleanup.env("TMPDIR", place.temporary()).assert().code(0);
+    assert_eq!(place.left(), Vec::<String>::new(), "{}", stderr(&cleanup));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_base_revision_had_not_begun_goes_on() {
+    let place = killed_before_its_base().await;
     fs_err::remove_file(place.path("broken")).unwrap();
     assert_eq!(place.run("run -o out --resume").await, 0, "{}", place.said());
     let summary = place.summary("out");
