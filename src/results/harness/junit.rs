@@ -266,7 +266,6 @@ fn title(tag: &BytesStart<'_>) -> String {
     }
 }
 
-/// An attribute's value; what cannot be unescaped stays as it stands.
 /// Whether a case was run at all: some tools say otherwise in an attribute, and have no element for it.
 fn was_run(tag: &BytesStart<'_>) -> bool {
     const NOT_RUN: [&str; 4] = ["notrun", "disabled", "skipped", "suppressed"];
@@ -275,6 +274,7 @@ fn was_run(tag: &BytesStart<'_>) -> bool {
     said.iter().all(|word| !NOT_RUN.contains(&word.trim()))
 }
 
+/// An attribute's value; what cannot be unescaped stays as it stands.
 fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
     let attribute = tag.try_get_attribute(name).ok().flatten()?;
     Some(match attribute.normalized_value(XmlVersion::Implicit1_0) {

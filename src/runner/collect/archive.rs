@@ -15,7 +15,7 @@ use crate::aggregate::Failure;
 use crate::model::with_causes;
 use crate::model::{ErrorClass, Phase};
 use crate::runner::failure::failure;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, SandboxError};
 
 /// Archives have headers and padding besides the files in them.
 const OVERHEAD: u64 = 1 << 20;
@@ -53,7 +53,7 @@ impl Archive {
                     return Ok(found.map(|()| Self(file)));
                 }
                 Err(error) => match pauses.next() {
-                    Some(pause) if capped.left > 0 => tokio::time::sleep(*pause).await,
+                    Some(pause) if capped.left > 0 && !is_lasting(&error) => tokio::time::sleep(*pause).await,
                     _ => return Err(lost(error.class.unwrap_or(ErrorClass::Collect), &error)),
                 },
             }
@@ -66,6 +66,12 @@ impl Archive {
         file.rewind()?;
         Ok(tar::Archive::new(std::io::BufReader::new(file)))
     }
+}
+
+/// Whether a download would fail however often it is tried.
+fn is_lasting(error: &SandboxError) -> bool {
+    use ErrorClass::{OutOfDisk, OutOfMemory, Refused, SandboxLost};
+    matches!(error.class, Some(SandboxLost | OutOfDisk | OutOfMemory | Refused))
 }
 
 /// An entry's path where it is UTF-8 and stays below its root.
