@@ -273,8 +273,8 @@ pub trait Sandbox: Send {
     async fn exec(&mut self, command: &Command, output: &mpsc::Sender<Vec<u8>>)
     -> Result<Exit, SandboxError>;
 
-    /// Writes a tar of `from` (a file or directory), its entries named from `from`'s last component on.
-    /// `None` where there is no such path.
+    /// Writes a tar of `from` (a file or directory), its entries named from `from`'s last component on; those of the
+    /// workspace itself, which is "", have their paths in it. `None` where there is no such path.
     async fn download(
         &mut self,
         from: &Utf8Path,

@@ -146,6 +146,7 @@ macro_rules! contract {
                 an_upload_leaves_its_source_alone
                 what_is_not_there_is_no_failure_to_download
                 a_download_brings_trees_with_links_and_modes
+                a_download_of_the_workspace_has_the_paths_in_it
                 a_large_file_comes_back_whole
                 nothing_of_this_machine_is_brought_out
                 a_result_may_be_a_link_within_the_workspace

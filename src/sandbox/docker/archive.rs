@@ -96,7 +96,11 @@ pub(super) async fn download(
     from: &Utf8Path,
     into: &mut (dyn AsyncWrite + Send + Unpin),
 ) -> Result<Option<()>, SandboxError> {
-    let path = workspace.join(inside(from)?);
+    let path = match inside(from)? {
+        // What is in it: by its own name, which is no part of a path in it, each entry would begin with that.
+        top if top.as_str().is_empty() => workspace.join("."),
+        below => workspace.join(below),
+    };
     let Some(mut found) = stat(docker, id, &path).await? else {
         return Ok(None);
     };

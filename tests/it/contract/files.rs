@@ -128,6 +128,30 @@ pub(super) async fn a_download_brings_trees_with_links_and_modes(bench: &Bench) 
     sandbox.stop().await.unwrap();
 }
 
+pub(super) async fn a_download_of_the_workspace_has_the_paths_in_it(bench: &Bench) {
+    bench.write("dir/in.txt", "uploaded");
+    let mut sandbox = bench.with_files("whole", &["dir/in.txt"]).await;
+    sh(
+        &mut *sandbox,
+        "printf one >one.json; printf two >dir/two.json; ln -s dir/two.json link",
+    )
+    .await;
+    let whole = download(&mut *sandbox, "").await.unwrap();
+    let content = |path: &str| {
+        let found = whole.get(path).or_else(|| whole.get(&format!("./{path}")));
+        found.map(|(_, content)| content.as_str())
+    };
+    for (path, expected) in [
+        ("one.json", "one"),
+        ("dir/in.txt", "uploaded"),
+        ("dir/two.json", "two"),
+        ("link", "-> dir/two.json"),
+    ] {
+        assert_eq!(content(path), Some(expected), "{path}: {whole:?}");
+    }
+    sandbox.stop().await.unwrap();
+}
+
 pub(super) async fn a_large_file_comes_back_whole(bench: &Bench) {
     let mut sandbox = bench.start("large").await;
     sh(

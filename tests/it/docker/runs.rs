@@ -63,6 +63,31 @@ async fn a_run_in_containers_is_graded_like_any_other_and_leaves_none() {
     again.code(0);
 }
 
+#[test]
+fn a_result_whose_path_begins_with_a_pattern_is_found_and_no_other_is_taken_for_it() {
+    let Some(bench) = Bench::new() else { return };
+    let write = "write() { echo \"{\\\"passed\\\": $1}\" >\"$2\"; }; mkdir out deep; mkdir deep/out";
+    for (result, script) in [
+        ("'*.json'", "write true a.json; write false out/b.json"),
+        (
+            "'junit-*.json'",
+            "write true junit-1.json; write false other.json",
+        ),
+        (
+            "'*/result.json'",
+            "write true out/result.json; write false result.json; write false deep/out/result.json",
+        ),
+    ] {
+        let attempt = format!("result: {result}");
+        let suite = suite("a/one", &attempt, "", &format!("{write}; {script}"));
+        let assert = run_at(&bench.host, &suite).assert();
+        let said = stderr(&assert);
+        assert.code(0);
+        let summary = suite.read_json("out/summary.json");
+        assert_eq!(summary["totals"]["passed"], 1, "{result}: {said}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn sixty_four_lifecycles_at_once_all_end_well() {
     let Some(bench) = Bench::new() else { return };
