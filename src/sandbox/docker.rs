@@ -12,14 +12,17 @@ mod reaper;
 mod warm;
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bollard::Docker;
 use bollard::models::{ContainerCreateBody, HostConfig};
-use bollard::query_parameters::{CreateContainerOptionsBuilder, StartContainerOptions};
+use bollard::query_parameters::{
+    CreateContainerOptions, CreateContainerOptionsBuilder, StartContainerOptions,
+};
 use camino::{Utf8Path, Utf8PathBuf};
-use tokio::sync::{OnceCell, Semaphore, mpsc};
+use tokio::sync::{OnceCell, RwLock, Semaphore, mpsc, oneshot};
 
 use super::local::capacity_for;
 use super::{Backend, Capacity, Ledger, Reaper, Sandbox, SandboxError, SandboxSpec, Setup, Warm};
@@ -54,8 +57,12 @@ struct Shared {
     config: DockerConfig,
     /// Where relative paths of the configuration start.
     root: Utf8PathBuf,
+    creating: Creating,
     deleting: Semaphore,
 }
+
+/// Held for reading by every creation that is under way, so that whoever has it for writing knows that there is none.
+type Creating = Arc<RwLock<()>>;
 
 impl DockerBackend {
     /// Sandboxes of an engine. Relative paths of `config` start at `root`.
@@ -67,15 +74,17 @@ impl DockerBackend {
             check_mounts(config, root)?;
         }
         let docker = engine.connect()?;
+        let creating = Creating::default();
         Ok(Self {
             shared: Arc::new(Shared {
                 docker,
                 config: config.clone(),
                 root: root.to_owned(),
+                creating: Arc::clone(&creating),
                 deleting: Semaphore::new(STARTING),
             }),
             capacity: capacity(config, &engine),
-            reaper: DockerReaper::new(engine),
+            reaper: DockerReaper::after(engine, creating),
             image: OnceCell::new(),
         })
     }
@@ -137,7 +146,8 @@ impl Backend for DockerBackend {
     }
 }
 
-/// Creates a container and starts it.
+/// Creates a container and starts it. An engine that was asked for it makes it also where nobody waits any more: that one
+/// is deleted. What cannot be deleted the run finds by its label, at its end.
 async fn create(
     shared: &Arc<Shared>,
     image: &Image,
@@ -149,25 +159,43 @@ async fn create(
         None => options,
     };
     let body = shared.body(image, spec);
-    let created = shared.docker.create_container(Some(options.build()), body).await;
+    let docker = shared.docker.clone();
+    let creation = Arc::clone(&shared.creating).read_owned().await;
+    let (sender, receiver) = oneshot::channel();
+    tokio::spawn(async move {
+        let created = create_and_start(&docker, options.build(), body).await;
+        if let Err(Ok(id)) = sender.send(created) {
+            let _ = reaper::delete(&docker, &id).await;
+        }
+        drop(creation);
+    });
+    let created = receiver.await;
     let id = created
-        .map_err(|error| failed("cannot create the container", error))?
-        .id;
-    let started = shared
-        .docker
-        .start_container(&id, None::<StartContainerOptions>)
-        .await;
-    if let Err(error) = started {
-        // What this cannot delete the run finds by its label, at its end.
-        let _ = reaper::delete(&shared.docker, &id).await;
-        return Err(failed("cannot start the container", error));
-    }
+        .map_err(|error| SandboxError::io("cannot create the container", io::Error::other(error)))??;
     Ok(DockerSandbox::new(
         Arc::clone(shared),
         spec.name.clone(),
         id,
         Place::of(image, &shared.config),
     ))
+}
+
+/// Gives the engine's own id.
+async fn create_and_start(
+    docker: &Docker,
+    options: CreateContainerOptions,
+    body: ContainerCreateBody,
+) -> Result<String, SandboxError> {
+    let created = docker.create_container(Some(options), body).await;
+    let id = created
+        .map_err(|error| failed("cannot create the container", error))?
+        .id;
+    let started = docker.start_container(&id, None::<StartContainerOptions>).await;
+    if let Err(error) = started {
+        let _ = reaper::delete(docker, &id).await;
+        return Err(failed("cannot start the container", error));
+    }
+    Ok(id)
 }
 
 /// Where a mount is on the engine's machine; `None` where its source is a volume's name.

@@ -1,6 +1,7 @@
 //! The engine of containers against a real Docker engine: its keys, its images, its failures, and whole runs.
 
 mod access;
+mod creation;
 mod failures;
 mod images;
 mod keys;

@@ -10,7 +10,7 @@ use bollard::query_parameters::{
 use futures::StreamExt as _;
 
 use super::connection::{DockerEngine, failed, is_absent};
-use super::{RUN_LABEL, STARTING};
+use super::{Creating, RUN_LABEL, STARTING};
 use crate::model::{LeftSandbox, Whereabouts};
 use crate::sandbox::{Reaped, Reaper, SandboxError};
 
@@ -18,12 +18,18 @@ use crate::sandbox::{Reaped, Reaper, SandboxError};
 #[derive(Clone, Debug)]
 pub struct DockerReaper {
     engine: DockerEngine,
+    creating: Creating,
 }
 
 impl DockerReaper {
     /// For runs that used this engine.
     pub fn new(engine: DockerEngine) -> Self {
-        Self { engine }
+        Self::after(engine, Creating::default())
+    }
+
+    /// For a run whose creations may still be under way.
+    pub(super) fn after(engine: DockerEngine, creating: Creating) -> Self {
+        Self { engine, creating }
     }
 
     pub(super) fn engine(&self) -> &DockerEngine {
@@ -43,6 +49,8 @@ impl Reaper for DockerReaper {
     async fn reap(&self, run_id: &str, _left: &[LeftSandbox]) -> Result<Reaped, SandboxError> {
         let docker = self.engine.connect()?;
         self.engine.negotiate(&docker).await?;
+        // A container that the engine is about to create is in no list yet.
+        drop(self.creating.write().await);
         let label = format!("{RUN_LABEL}={run_id}");
         let options = ListContainersOptionsBuilder::default()
             .all(true)
