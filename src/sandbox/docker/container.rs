@@ -159,6 +159,16 @@ impl DockerSandbox {
             .map(drop)
     }
 
+    /// Whether something was killed for memory while a command ran.
+    async fn was_short_of_memory(&mut self, ended: &Ended) -> bool {
+        match ended.short_of_memory {
+            Some(short) => short,
+            // After each command, so that the next one is not blamed for it.
+            None if ended.code == 137 => self.ran_out_of_memory(OOM_LINGER).await,
+            None => self.ran_out_of_memory(OOM_LINGER / 10).await,
+        }
+    }
+
     /// Whether the engine has killed for memory since it was last asked.
     async fn ran_out_of_memory(&mut self, patience: Duration) -> bool {
         let options = EventsOptionsBuilder::default()
@@ -277,14 +287,10 @@ impl Sandbox for DockerSandbox {
         // A user that is not root cannot kill what has become another's.
         self.unsettled = self.place.user.is_some() && !command.keeps_daemons;
         if command.keeps_daemons {
-            self.daemons = ended.daemons;
+            self.daemons.clone_from(&ended.daemons);
         }
-        if ended.code != 0 && limited {
-            let killed = ended.code == 137;
-            let patience = if killed { OOM_LINGER } else { OOM_LINGER / 10 };
-            if self.ran_out_of_memory(patience).await {
-                return Err(out_of_memory());
-            }
+        if limited && self.was_short_of_memory(&ended).await && ended.code != 0 {
+            return Err(out_of_memory());
         }
         Ok(Exit::Code(ended.code))
     }

@@ -58,6 +58,8 @@ pub(super) struct Exec<'a> {
 pub(super) struct Ended {
     /// Its exit code.
     pub(super) code: i32,
+    /// Whether something in the container was killed for memory meanwhile; `None` where that is not known.
+    pub(super) short_of_memory: Option<bool>,
     /// What it left behind that is to live on.
     pub(super) daemons: String,
 }
@@ -183,10 +185,16 @@ fn read_report(report: &str) -> Result<Option<Ended>, SandboxError> {
 }
 
 fn read_ended(line: &str) -> Option<Ended> {
-    let ended = line.strip_prefix("ended ")?;
-    let (code, daemons) = ended.split_once(' ').unwrap_or((ended, ""));
+    let (code, rest) = line.strip_prefix("ended ")?.split_once(' ')?;
+    let (memory, daemons) = rest.split_once(' ').unwrap_or((rest, ""));
     Some(Ended {
         code: code.parse().ok()?,
+        short_of_memory: match memory {
+            "short" => Some(true),
+            "enough" => Some(false),
+            "unknown" => None,
+            _ => return None,
+        },
         daemons: daemons.to_owned(),
     })
 }
@@ -210,6 +218,7 @@ async fn without_report(docker: &Docker, container: &str, id: &str) -> Result<En
     let code = inspected.exit_code.and_then(|code| i32::try_from(code).ok());
     Ok(Ended {
         code: code.ok_or_else(lost)?,
+        short_of_memory: None,
         daemons: String::new(),
     })
 }
@@ -220,16 +229,26 @@ mod tests {
 
     #[test]
     fn reports_are_read_and_whatever_else_a_command_wrote_there_is_none() {
-        let ended = read_report("ended 137 12 15 22\n").unwrap().unwrap();
+        let ended = read_report("ended 137 short 12 15 22\n").unwrap().unwrap();
         assert_eq!((ended.code, ended.daemons.as_str()), (137, "12 15 22"));
-        assert_eq!(read_report("ended 0\n").unwrap().unwrap().daemons, "");
-        let stray = read_report("x\nended 0\nmore\nended 1\nended y\n")
+        assert_eq!(ended.short_of_memory, Some(true));
+        let ended = read_report("ended 0 enough\n").unwrap().unwrap();
+        assert_eq!((ended.daemons.as_str(), ended.short_of_memory), ("", Some(false)));
+        let stray = read_report("x\nended 0 enough\nmore\nended 1 unknown\nended y enough\n")
             .unwrap()
             .unwrap();
-        assert_eq!(stray.code, 1);
+        assert_eq!((stray.code, stray.short_of_memory), (1, None));
         let refused = read_report("refused ./a b.json\n").unwrap_err();
         assert_eq!(refused.to_string(), "cannot delete `a b.json` from the sandbox");
-        for forged in ["", "ended", "ended x", "ended 99999999999999", "\u{0}"] {
+        for forged in [
+            "",
+            "ended",
+            "ended 1",
+            "ended x enough",
+            "ended 1 x",
+            "ended 99999999999999 enough",
+            "\u{0}",
+        ] {
             assert!(read_report(forged).unwrap().is_none(), "{forged:?}");
         }
     }

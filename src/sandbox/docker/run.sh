@@ -76,6 +76,26 @@ remove() (
   case $(pwd -P)/ in "$work"/*) rm -rf -- "./${1##*/}" ;; esac
 )
 
+# How often the kernel has killed in this container for memory; nothing where it does not say.
+count_kills() {
+  for file in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
+    [ -r "$file" ] || continue
+    while read -r name number; do
+      case $name in oom_kill) echo "$number" ;; esac
+    done <"$file"
+  done
+}
+
+# Whether it has done so while the command ran.
+look_at_memory() {
+  memory=$(count_kills)
+  case $memory in
+    '') memory=unknown ;;
+    "$kills") memory=enough ;;
+    *) memory=short ;;
+  esac
+}
+
 (
   trap '' TERM INT HUP QUIT USR1 USR2 PIPE
   exec 4>&- 5>&-
@@ -90,13 +110,15 @@ while [ "$old" -gt 0 ]; do
   old=$((old - 1))
 done
 echo begun >&5
+kills=$(count_kills)
 
 if [ "$stay" = yes ]; then
   {
     (exec 3<&- 4>&- 5>&-; exec "$@") 2>&1
     code=$?
+    look_at_memory
     kill -9 "$watcher"
-    printf '\nended %s%s\n' "$code" "$(survivors)" >&5
+    printf '\nended %s %s%s\n' "$code" "$memory" "$(survivors)" >&5
   } | {
     # Once nobody reads it any more, what a daemon writes goes nowhere, and does not kill it.
     cat >&4 3<&- 5>&-
@@ -107,7 +129,8 @@ if [ "$stay" = yes ]; then
 else
   (exec 3<&- 5>&-; exec "$@") >&4 2>&4 4>&-
   code=$?
+  look_at_memory
   sweep "$$"
-  printf '\nended %s\n' "$code" >&5
+  printf '\nended %s %s\n' "$code" "$memory" >&5
   exit "$code"
 fi

@@ -2,11 +2,11 @@
 
 use std::io::{BufRead as _, Write as _};
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use evalwave::config::DockerMount;
 use evalwave::model::ErrorClass;
 use evalwave::sandbox::docker::DockerBackend;
-use evalwave::sandbox::{Backend as _, Exit, Workspace};
+use evalwave::sandbox::{Backend as _, Command, Exit, Workspace};
 
 use super::Bench;
 use crate::support::docker::{containers, docker_config};
@@ -56,19 +56,59 @@ async fn limits_network_platform_and_labels_are_the_containers() {
 async fn memory_that_is_used_up_is_told_from_a_command_that_was_killed() {
     let Some(mut bench) = Bench::new() else { return };
     bench.config.memory = Some(24_000_000);
-    let mut sandbox = bench.start().await;
-    let killed = run(&mut *sandbox, &shell("kill -9 $$")).await.0.unwrap();
-    assert_eq!(killed, Exit::Code(137));
-    for _ in 0..2 {
-        let eat = "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}";
-        let error = run(&mut *sandbox, &shell(eat)).await.0.unwrap_err();
-        assert_eq!(error.class, Some(ErrorClass::OutOfMemory), "{error}");
+    // Where the kernel does not say how often it has killed, the engine is asked.
+    bench.write("empty/file", "");
+    let hidden = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"]
+        .iter()
+        .find(|path| Utf8Path::new(path).is_dir())
+        .map(|path| DockerMount {
+            source: "./empty".to_owned(),
+            target: (*path).to_owned(),
+            read_only: true,
+        });
+    for mounts in [Vec::new(), hidden.into_iter().collect()] {
+        bench.config.mounts = mounts;
+        let mut sandbox = bench.start().await;
+        let killed = run(&mut *sandbox, &shell("kill -9 $$")).await.0.unwrap();
+        assert_eq!(killed, Exit::Code(137));
+        for _ in 0..2 {
+            let error = run(&mut *sandbox, &shell(EAT)).await.0.unwrap_err();
+            assert_eq!(error.class, Some(ErrorClass::OutOfMemory), "{error}");
+        }
+        // An earlier one is not blamed on the next command.
+        let failed = run(&mut *sandbox, &shell("exit 3")).await.0.unwrap();
+        assert_eq!(failed, Exit::Code(3));
+        sandbox.stop().await.unwrap();
     }
-    // An earlier one is not blamed on the next command.
-    let failed = run(&mut *sandbox, &shell("exit 3")).await.0.unwrap();
-    assert_eq!(failed, Exit::Code(3));
+}
+
+#[tokio::test]
+async fn memory_that_a_command_used_up_and_got_over_is_not_blamed_on_the_next_one() {
+    let Some(mut bench) = Bench::new() else { return };
+    bench.config.memory = Some(24_000_000);
+    let mut sandbox = bench.start().await;
+    let over = shell(&format!("({EAT}); echo $?"));
+    for keeps_daemons in [false, true] {
+        let command = Command {
+            keeps_daemons,
+            ..over.clone()
+        };
+        let (exit, said) = run(&mut *sandbox, &command).await;
+        assert_eq!(exit.unwrap(), Exit::Code(0), "{said}");
+        assert!(said.ends_with("137\n"), "{said}");
+        for code in [1, 137] {
+            let failed = run(&mut *sandbox, &shell(&format!("exit {code}")))
+                .await
+                .0
+                .unwrap();
+            assert_eq!(failed, Exit::Code(code));
+        }
+    }
     sandbox.stop().await.unwrap();
 }
+
+/// Uses up the memory.
+const EAT: &str = "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}";
 
 #[tokio::test]
 async fn a_user_that_is_not_root_owns_the_workspace_and_is_killed_like_any_other() {
