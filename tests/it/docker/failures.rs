@@ -107,19 +107,8 @@ async fn a_container_that_somebody_deleted_is_a_lost_sandbox() {
 #[tokio::test]
 async fn a_full_disk_is_told_apart() {
     let Some(mut bench) = Bench::new() else { return };
-    // A workspace on a volume of 1 MB.
     let docker = bench.client();
-    let options = [("type", "tmpfs"), ("device", "tmpfs"), ("o", "size=1m")];
-    let request = bollard::models::VolumeCreateRequest {
-        name: Some(bench.run_id.clone()),
-        driver_opts: Some(
-            options
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .into(),
-        ),
-        ..Default::default()
-    };
-    docker.create_volume(request).await.unwrap();
+    create_small_volume(&docker, &bench.run_id).await;
     bench.config.mounts = vec![evalwave::config::DockerMount {
         source: bench.run_id.clone(),
         target: "/work".to_owned(),
@@ -145,12 +134,56 @@ async fn a_full_disk_is_told_apart() {
     let expected = "no space left on the disk of the sandbox (0 KB)";
     assert_eq!(sandbox.full_disk().await.as_deref(), Some(expected));
     sandbox.stop().await.unwrap();
-    docker
-        .remove_volume(
-            &bench.run_id,
-            None::<bollard::query_parameters::RemoveVolumeOptions>,
-        )
-        .await
-        .unwrap();
+    remove_volume(&docker, &bench.run_id).await;
     assert!(docker.inspect_image(IMAGE).await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_fails_on_a_full_disk_is_no_failed_attempt() {
+    let Some(bench) = Bench::new() else { return };
+    let docker = bench.client();
+    for (attempt, script, passed, class) in [
+        ("format: exit-code", "exit 1", 0, Some("out_of_disk")),
+        // The harness does not say that it could not write its result.
+        (
+            "result: result.json",
+            "echo '{\"passed\": false}' >result.json; exit 0",
+            0,
+            Some("out_of_disk"),
+        ),
+        ("format: exit-code", "exit 0", 1, None),
+    ] {
+        create_small_volume(&docker, &bench.run_id).await;
+        let keys = format!(
+            "sandbox: {{ kind: docker, network: none, image: '{IMAGE}', mounts: ['{}:/work'] }}\nretry: {{ tries: 1 }}",
+            bench.run_id
+        );
+        let script = format!("cat /dev/zero >fill 2>/dev/null; {script}");
+        let suite = Suite::scripted("a/one", attempt, &keys, &script);
+        let said = stderr(&run_at(&bench.host, &suite).assert());
+        let summary = suite.read_json("out/summary.json");
+        let totals = &summary["totals"];
+        let graded = (&totals["passed"], &totals["failed"]);
+        assert_eq!(graded, (&passed.into(), &0.into()), "{script}: {said}");
+        let error = &summary["pairs"][0]["attempts"][0]["error"];
+        assert_eq!(error["class"].as_str(), class, "{script}: {error}");
+        remove_volume(&docker, &bench.run_id).await;
+    }
+}
+
+/// A volume of 1 MB.
+async fn create_small_volume(docker: &bollard::Docker, name: &str) {
+    let options = [("type", "tmpfs"), ("device", "tmpfs"), ("o", "size=1m")];
+    let options = options.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let request = bollard::models::VolumeCreateRequest {
+        name: Some(name.to_owned()),
+        driver_opts: Some(options.into()),
+        ..Default::default()
+    };
+    docker.create_volume(request).await.unwrap();
+}
+
+async fn remove_volume(docker: &bollard::Docker, name: &str) {
+    let options = None::<bollard::query_parameters::RemoveVolumeOptions>;
+    docker.remove_volume(name, options).await.unwrap();
 }
