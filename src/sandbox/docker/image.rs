@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bollard::Docker;
 use bollard::models::{BuildInfo, CreateImageInfo, ImageInspect};
 use bollard::query_parameters::{BuildImageOptionsBuilder, CreateImageOptionsBuilder};
-use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use camino::{Utf8Path, Utf8PathBuf};
 use futures::StreamExt as _;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
@@ -150,12 +150,6 @@ async fn pull(
     Ok(())
 }
 
-/// A path without `.` in it.
-fn plain(path: &Utf8Path) -> Utf8PathBuf {
-    let parts = path.components();
-    parts.filter(|part| *part != Utf8Component::CurDir).collect()
-}
-
 /// Builds the image under a name that says where it comes from. Returns that name.
 async fn build(
     shared: &Shared,
@@ -164,9 +158,7 @@ async fn build(
     dockerfile: &Utf8Path,
     output: &mpsc::Sender<Vec<u8>>,
 ) -> Result<String, SandboxError> {
-    let root = shared.root.join(plain(context));
-    // What the files of the context are compared with.
-    let dockerfile = &*plain(dockerfile);
+    let root = shared.root.join(context);
     let cannot = || format!("cannot build the image from `{}`", root.join(dockerfile));
     if !root.join(dockerfile).is_file() {
         return Err(SandboxError::new(format!(

@@ -43,8 +43,8 @@ async fn an_image_is_built_with_its_progress_told() {
     );
     bench.write("image/.dockerignore", "*\n");
     bench.config.image = DockerImage::Built {
-        context: "./image".into(),
-        dockerfile: "./Dockerfile".into(),
+        context: "image".into(),
+        dockerfile: "Dockerfile".into(),
     };
     let why = prepare(&bench, None).await.0.unwrap_err();
     assert!(why.starts_with("cannot build the image from `"), "{why}");
