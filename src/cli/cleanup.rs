@@ -8,7 +8,7 @@ use super::context::Context;
 use super::output::newest;
 use super::{Failure, action, engine, measure, tell};
 use crate::model::layout::{BASELINE_DIR, CONFIRM_DIR};
-use crate::model::{ExitCode, with_causes};
+use crate::model::{ExitCode, Whereabouts, with_causes};
 use crate::store::Sandboxes;
 
 /// Cleans up after the run in `named`, or after the newest one. What could not be is exit code 3; another call takes it
@@ -89,7 +89,9 @@ fn delete(
     };
     measure::forget(sandboxes.run_id(), context);
     let left = sandboxes.left();
-    if left.is_empty() {
+    // A run that was killed between two sandboxes has left what they are made in.
+    let is_here = matches!(sandboxes.whereabouts(), Whereabouts::Local { .. });
+    if left.is_empty() && !is_here {
         return Ok(Left::Nothing);
     }
     let reaper = engine::reaper(sandboxes.whereabouts(), sandboxes.run_id(), config, context)?;
@@ -107,7 +109,10 @@ fn delete(
         return Ok(Left::Some);
     }
     sandboxes.all_gone()?;
-    Ok(Left::Deleted)
+    Ok(match left.is_empty() {
+        true => Left::Nothing,
+        false => Left::Deleted,
+    })
 }
 
 fn counted(sandboxes: usize) -> String {

@@ -178,7 +178,7 @@ fn the_recipe_for_slurm_runs_and_leaves_nothing() {
     run(
         "Slurm",
         &environment,
-        "squeue --noheader --format=%j | grep -v '^r1$'; ls \"$EVALS_DIR\"",
+        "squeue --noheader --format=%j | grep -v '/r1$'; ls \"$EVALS_DIR\"",
     );
 }
 

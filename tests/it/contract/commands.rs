@@ -138,7 +138,7 @@ pub(super) async fn home_and_the_directory_for_temporary_files_are_the_sandboxs_
     let mut one = bench.start("home-one").await;
     let mut other = bench.start("home-other").await;
     let text =
-        "set -e; ls \"$HOME\" \"$TMPDIR\" | grep -c mine || true; touch \"$HOME/mine\" \"$TMPDIR/mine\"";
+        "set -e; ls \"$HOME\" \"$TMPDIR\" | grep -cx mine || true; touch \"$HOME/mine\" \"$TMPDIR/mine\"";
     assert_eq!(sh(&mut *one, text).await, "0\n");
     assert_eq!(sh(&mut *other, text).await, "0\n");
     assert_eq!(
