@@ -44,6 +44,26 @@ pub struct Values(pub BTreeMap<String, String>);
 #[error("unknown placeholder `{{{0}}}`")]
 pub struct UnknownPlaceholder(pub String);
 
+/// Why no command can be made of a template.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    /// A placeholder has no value.
+    #[error(transparent)]
+    Unknown(#[from] UnknownPlaceholder),
+    /// A value would not be the same to the shell.
+    #[error("cannot quote `{value}` for the `{{{placeholder}}}` {place}\n{instead}")]
+    Unquotable {
+        /// What it was to be inserted for.
+        placeholder: String,
+        /// The value.
+        value: String,
+        /// Where that stands, in words.
+        place: &'static str,
+        /// What to do instead.
+        instead: &'static str,
+    },
+}
+
 /// Braces that make no placeholder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
@@ -142,18 +162,30 @@ impl Template {
         Ok(rendered)
     }
 
-    fn render_for_shell(&self, values: &Values) -> Result<String, UnknownPlaceholder> {
+    fn render_for_shell(&self, values: &Values) -> Result<String, CommandError> {
         let mut rendered = String::new();
         let mut quoting = shell::Quoting::default();
+        let mut last = ("", "");
+        let unquotable = |place: shell::Place, (placeholder, value): (&str, &str)| CommandError::Unquotable {
+            placeholder: placeholder.to_owned(),
+            value: value.to_owned(),
+            place: place.name,
+            instead: place.instead,
+        };
         for part in &self.parts {
             match part {
                 Part::Text(text) => {
-                    quoting.read(text);
+                    quoting.read(text).map_err(|place| unquotable(place, last))?;
                     rendered.push_str(text);
                 }
-                Part::Placeholder(name) => rendered.push_str(&quoting.insert(values.get(name)?)),
+                Part::Placeholder(name) => {
+                    last = (name, values.get(name)?);
+                    let inserted = quoting.insert(last.1);
+                    rendered.push_str(&inserted.map_err(|place| unquotable(place, last))?);
+                }
             }
         }
+        quoting.end().map_err(|place| unquotable(place, last))?;
         Ok(rendered)
     }
 }
@@ -209,15 +241,14 @@ impl CommandTemplate {
     /// Inserts values, quoted where a shell is going to read them.
     ///
     /// # Errors
-    /// The first placeholder that has no value.
-    pub fn render(&self, values: &Values) -> Result<CommandLine, UnknownPlaceholder> {
+    /// The first placeholder that has no value, or a value that no quotes keep as it is where it would stand.
+    pub fn render(&self, values: &Values) -> Result<CommandLine, CommandError> {
         match self {
             Self::Shell(template) => template.render_for_shell(values).map(CommandLine::Shell),
-            Self::Argv(templates) => templates
-                .iter()
-                .map(|template| template.render(values))
-                .collect::<Result<_, _>>()
-                .map(CommandLine::Argv),
+            Self::Argv(templates) => {
+                let words = templates.iter().map(|template| template.render(values));
+                Ok(CommandLine::Argv(words.collect::<Result<_, _>>()?))
+            }
         }
     }
 }
@@ -245,7 +276,9 @@ impl<const N: usize> From<[(&str, &str); N]> for Values {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{CommandLine, CommandTemplate, Template, TemplateError, UnknownPlaceholder, Values};
+    use super::{
+        CommandError, CommandLine, CommandTemplate, Template, TemplateError, UnknownPlaceholder, Values,
+    };
 
     fn render(text: &str) -> String {
         let values = Values::from([("eval", "e 1"), ("timeout_sec", "720")]);
@@ -319,7 +352,7 @@ mod tests {
         assert_eq!(command.placeholders().collect::<Vec<_>>(), ["model"]);
         assert_eq!(
             command.render(&Values::default()),
-            Err(UnknownPlaceholder("model".to_owned()))
+            Err(CommandError::Unknown(UnknownPlaceholder("model".to_owned())))
         );
         assert_eq!(
             UnknownPlaceholder("model".to_owned()).to_string(),

@@ -18,7 +18,7 @@ use super::ledger::Account;
 use super::output::OutputLog;
 use super::{Job, RecordError, Recorder, environment, evidence, prepare};
 use crate::aggregate::{CommandEnd, Course, Failure, Judgement, Ran, round_seconds};
-use crate::config::template::{CommandTemplate, UnknownPlaceholder, Values};
+use crate::config::template::{CommandError, CommandTemplate, Values};
 use crate::model::layout::OUTPUT_FILE;
 use crate::model::{
     AttemptDetails, AttemptId, AttemptRecord, Boot, CancelReason, ErrorClass, Event, Outcome, Phase, Phases,
@@ -277,11 +277,11 @@ impl TryContext {
     }
 
     fn command(&self, template: &CommandTemplate, values: &Values, phase: Phase) -> Result<Command, Failure> {
-        let unknown = |error: UnknownPlaceholder| failure(phase, ErrorClass::Exec, error.to_string());
+        let refused = |error: CommandError| failure(phase, ErrorClass::Exec, error.to_string());
         Ok(Command {
-            line: template.render(values).map_err(unknown)?,
+            line: template.render(values).map_err(refused)?,
             env: environment::variables(&self.job, values, self.try_number, phase != Phase::Setup)
-                .map_err(unknown)?,
+                .map_err(|unknown| refused(unknown.into()))?,
             // What boot starts serves the attempts after it.
             keeps_daemons: phase == Phase::Boot,
         })

@@ -86,13 +86,11 @@ fn written_source(suite: &Suite) -> Result<SuiteSource, Problem> {
 
 /// A command that runs before there are pairs, so that no placeholder has a value.
 fn plain(command: CommandTemplate) -> Result<CommandLine, Problem> {
-    command.render(&Default::default()).map_err(|unknown| {
+    command.render(&Default::default()).map_err(|_| {
+        let first = command.placeholders().next().unwrap_or_default();
         Problem::new(
             KeyPath::of("suite.pairs.command"),
-            format!(
-                "expected no placeholder, found `{{{}}}`: it runs before there are pairs",
-                unknown.0
-            ),
+            format!("expected no placeholder, found `{{{first}}}`: it runs before there are pairs"),
         )
     })
 }
