@@ -37,7 +37,7 @@ pub(super) enum Report {
     },
     /// The command has ended.
     Ended(Ended),
-    /// The command could not be started, for a reason that is not the command's.
+    /// The command could not be started or looked after, for a reason that is not the command's.
     Refused {
         /// Why.
         message: String,
@@ -163,11 +163,15 @@ fn wait_for_close(link: impl AsFd) {
     }
 }
 
+/// Where output goes that nobody is to see.
+fn nowhere() -> io::Result<fs_err::File> {
+    fs_err::OpenOptions::new().write(true).open("/dev/null")
+}
+
 /// Lets go of the command's output, so that its reader sees the end once nobody else holds it.
-fn release_output() -> io::Result<()> {
-    let null = fs_err::OpenOptions::new().write(true).open("/dev/null")?;
-    rustix::stdio::dup2_stdout(&null)?;
-    rustix::stdio::dup2_stderr(&null)?;
+fn release_output(nowhere: &fs_err::File) -> io::Result<()> {
+    rustix::stdio::dup2_stdout(nowhere)?;
+    rustix::stdio::dup2_stderr(nowhere)?;
     Ok(())
 }
 

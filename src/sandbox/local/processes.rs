@@ -141,9 +141,9 @@ impl Processes {
             }
             let ended = tokio::time::timeout(KILL_LIMIT, supervisor.child.wait()).await;
             match ended {
-                // One that was itself killed has left its descendants to nobody.
-                Ok(Ok(status)) if status.code().is_none() => sweep(directory).await,
-                Ok(Ok(_)) => {}
+                Ok(Ok(status)) if status.success() => {}
+                // One that was itself killed, or went wrong, may have left its descendants to nobody.
+                Ok(Ok(_)) => sweep(directory).await,
                 Ok(Err(error)) => {
                     return Err(SandboxError::io(
                         "cannot wait for the command's supervisor",

@@ -3,15 +3,28 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::{Ended, Invocation, Report, Start, release_output, send, set_limits, start, wait_for_close};
+use super::{
+    Ended, Invocation, Report, Start, nowhere, release_output, send, set_limits, start, wait_for_close,
+};
 
 /// Runs the command, and returns when its process group was killed.
 pub(super) fn supervise(invocation: &Invocation, link: BorrowedFd<'_>) -> io::Result<()> {
     set_limits(invocation.open_files)?;
+    // Where there may be no more threads or open files, it has to be found out before anything runs.
+    let nowhere = invocation.keep.then(nowhere).transpose()?;
+    let watched = link.try_clone_to_owned()?;
+    let group = Arc::new(Group::default());
+    let closing = Arc::clone(&group);
+    let watch = thread::Builder::new().spawn(move || {
+        wait_for_close(watched);
+        closing.close();
+    })?;
+
     let started = start(&invocation.argv)?;
     let confinement = vec!["not confined: this system offers nothing for it".to_owned()];
     send(link, &Report::Started { confinement });
@@ -28,29 +41,62 @@ pub(super) fn supervise(invocation: &Invocation, link: BorrowedFd<'_>) -> io::Re
             return Ok(());
         }
     };
-    let group = i32::try_from(child.id())
+    let leader = i32::try_from(child.id())
         .ok()
         .and_then(Pid::from_raw)
         .ok_or_else(|| io::Error::other("the command has no process id"))?;
-    let watched = link.try_clone_to_owned()?;
-    let watch = thread::Builder::new().spawn(move || {
-        wait_for_close(watched);
-        kill(group);
-    })?;
+    group.begin(leader);
 
-    let status = child.wait()?;
-    if invocation.keep {
-        let mut ended = Ended::new(status, 0);
-        ended.kept = true;
-        send(link, &Report::Ended(ended));
-        release_output()?;
-        // The watch ends when the link is closed.
-        let _ = watch.join();
-    } else {
-        kill(group);
-        send(link, &Report::Ended(Ended::new(status, 0)));
+    let waited = child.wait();
+    match (waited, nowhere) {
+        (Ok(status), Some(nowhere)) => {
+            let mut ended = Ended::new(status, 0);
+            ended.kept = true;
+            send(link, &Report::Ended(ended));
+            if let Err(error) = release_output(&nowhere) {
+                kill(leader);
+                return Err(error);
+            }
+            // The watch ends when the link is closed.
+            let _ = watch.join();
+            Ok(())
+        }
+        (waited, _) => {
+            kill(leader);
+            send(link, &Report::Ended(Ended::new(waited?, 0)));
+            Ok(())
+        }
     }
-    Ok(())
+}
+
+/// The command's process group, which may be there before or after it is to be killed.
+#[derive(Debug, Default)]
+struct Group(Mutex<State>);
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    #[default]
+    Awaited,
+    Running(Pid),
+    Closed,
+}
+
+impl Group {
+    fn begin(&self, leader: Pid) {
+        if let State::Closed = self.replace(State::Running(leader)) {
+            kill(leader);
+        }
+    }
+
+    fn close(&self) {
+        if let State::Running(leader) = self.replace(State::Closed) {
+            kill(leader);
+        }
+    }
+
+    fn replace(&self, state: State) -> State {
+        std::mem::replace(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner), state)
+    }
 }
 
 /// An empty group is the usual case, and no failure.
@@ -103,5 +149,12 @@ mod tests {
         lines.next().unwrap().unwrap();
         drop(lines);
         supervisor.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn a_link_that_is_closed_already_ends_the_command_too() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        drop(ours);
+        supervise(&invocation("exec sleep 1717 >/dev/null 2>&1"), theirs.as_fd()).unwrap();
     }
 }

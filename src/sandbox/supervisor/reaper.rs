@@ -9,10 +9,13 @@ use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use fs_err::File;
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, WaitOptions};
 
-use super::{Ended, Invocation, Report, Start, confine, release_output, send, set_limits, start, tree};
+use super::{
+    Ended, Invocation, Report, Start, confine, nowhere, release_output, send, set_limits, start, tree,
+};
 
 /// Threads here do next to nothing; a small stack is one less large mapping to set up.
 const STACK: usize = 64 * 1024;
@@ -20,12 +23,24 @@ const STACK: usize = 64 * 1024;
 /// Set once evalwave has closed the link or gone.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Runs the command and returns when nothing is left of it.
+/// Runs the command and returns when nothing is left of it, also where it cannot be looked after to its end.
 pub(super) fn supervise(invocation: &Invocation) -> io::Result<()> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     set_limits(invocation.open_files)?;
+    // Where there may be no more threads or open files, it has to be found out before anything runs.
+    let nowhere = invocation.keep.then(nowhere).transpose()?;
+    thread::Builder::new().stack_size(STACK).spawn(kill_on_close)?;
 
+    let ran = run(invocation, nowhere);
+    if ran.is_err() {
+        // What went wrong is to be told, not what else does.
+        let _ = kill_all();
+    }
+    ran
+}
+
+fn run(invocation: &Invocation, nowhere: Option<File>) -> io::Result<()> {
     let (started, confinement) = start_confined(invocation)?;
     let stdin = io::stdin();
     send(stdin.as_fd(), &Report::Started { confinement });
@@ -37,14 +52,19 @@ pub(super) fn supervise(invocation: &Invocation) -> io::Result<()> {
             return Ok(());
         }
     };
-    thread::Builder::new().stack_size(STACK).spawn(kill_on_close)?;
+    // The link may have been closed before there was anything to kill.
+    if CLOSED.load(Ordering::SeqCst) {
+        strike_all();
+    }
 
     let status = wait_for(child)?;
     let mut ended = Ended::new(status, 0);
-    if invocation.keep && !reap_ready()? {
+    if let Some(nowhere) = nowhere
+        && !reap_ready()?
+    {
         ended.kept = true;
         send(stdin.as_fd(), &Report::Ended(ended));
-        release_output()?;
+        release_output(&nowhere)?;
         wait_for_close()?;
         kill_all()?;
     } else {
@@ -78,6 +98,11 @@ fn start_confined(invocation: &Invocation) -> io::Result<(Start, Vec<String>)> {
 fn kill_on_close() {
     super::wait_for_close(io::stdin().as_fd());
     CLOSED.store(true, Ordering::SeqCst);
+    strike_all();
+}
+
+/// Kills until nothing more is found.
+fn strike_all() {
     let mut known = HashSet::new();
     while tree::strike(&mut known).killed > 0 {}
 }

@@ -8,8 +8,8 @@ use evalwave::model::ErrorClass;
 use evalwave::sandbox::{Command, Exit};
 use tokio::sync::mpsc;
 
-use crate::support::Suite;
 use crate::support::sandbox::{PATIENCE, argv, run, sh, shell, start};
+use crate::support::{Suite, only_in_ci};
 
 use super::{Bench, marked, skipped, wait_for_end};
 
@@ -411,4 +411,34 @@ fn nothing_survives_when_evalwave_itself_is_killed() {
     killed.wait().unwrap();
     orphans.into_iter().for_each(wait_for_end);
     assert_eq!(marked("orphans"), [0; 0]);
+}
+
+#[test]
+fn a_command_that_cannot_be_looked_after_is_not_left_running() {
+    let Some(unshare) = only_in_ci("EVALWAVE_TEST_UNSHARE") else {
+        return;
+    };
+    // A user who may have two threads: the supervisor's own, and either the command or the one that watches it.
+    let script = "mount -t tmpfs none /mnt; touch /mnt/evalwave; mount --bind \"$0\" /mnt/evalwave
+        exec setpriv --reuid 54321 --regid 54321 --clear-groups prlimit --nproc=2:2 \
+            /mnt/evalwave __attempt -- sleep \"$1\"";
+    let mark = format!("20.{}", std::process::id());
+    let mut words = unshare.split_whitespace();
+    let mut supervisor = std::process::Command::new(words.next().unwrap())
+        .args(words)
+        .args(["--mount", "sh", "-e", "-c", script])
+        .args([env!("CARGO_BIN_EXE_evalwave"), &mark])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Closed, it would be the order to kill.
+    let link = supervisor.stdin.take();
+    assert_eq!(supervisor.wait().unwrap().code(), Some(1));
+    let command = format!("sleep\0{mark}\0").into_bytes();
+    let processes = fs_err::read_dir("/proc").unwrap().flatten();
+    let left = processes
+        .filter_map(|process| fs_err::read(process.path().join("cmdline")).ok())
+        .filter(|arguments| *arguments == command);
+    assert_eq!(left.count(), 0);
+    drop(link);
 }
