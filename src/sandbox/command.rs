@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use camino::Utf8PathBuf;
 
-use super::local::RunDirectory;
+use super::local::{RunDirectory, limit_by_files, open_files_before};
 use super::{Backend, Capacity, Ledger, Reaper, Sandbox, SandboxError, SandboxSpec};
 use crate::config::CommandConfig;
 use crate::config::template::Values;
@@ -32,6 +32,7 @@ use sandbox::CommandSandbox;
 
 /// Most sandboxes that are being created at once.
 const STARTING: usize = 64;
+
 /// What the engine needs of the process it runs in.
 #[derive(Clone, Debug)]
 pub struct CommandOptions {
@@ -59,7 +60,8 @@ impl CommandBackend {
 }
 
 impl CommandReaper {
-    /// For one run. Nothing is run yet.
+    /// For one run. Nothing is run yet; this process's limit on open files is raised (the commands get the one that it
+    /// had).
     pub fn new(config: &CommandConfig, options: CommandOptions, run_id: &str) -> Self {
         let mut environment = options.environment;
         // By this a sandbox knows an environment that is not its own.
@@ -69,6 +71,7 @@ impl CommandReaper {
                 config: config.clone(),
                 root: options.root,
                 environment,
+                open_files: open_files_before(),
                 // The id may have been read from a file, and becomes a path.
                 directory: RunDirectory::new(&options.temporary, &file_name(run_id)),
                 live: Mutex::default(),
@@ -111,10 +114,11 @@ impl Backend for CommandBackend {
     }
 }
 
-/// What it can take at once: the engine's own limits are not known.
+/// What this machine can take at once: each attempt has a process here, and the engine's own limits are not known.
+/// Raises this process's limit on open files as far as it goes.
 pub fn capacity() -> Capacity {
     Capacity {
-        running: None,
+        running: limit_by_files(),
         starting: STARTING,
     }
 }

@@ -26,7 +26,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::io::SyncIoBridge;
 
 use super::{
-    Backend, Capacity, Command, Exit, Ledger, Reaper, Sandbox, SandboxError, SandboxSpec, Workspace,
+    Backend, Capacity, Command, Exit, Ledger, Limit, Reaper, Sandbox, SandboxError, SandboxSpec, Workspace,
 };
 use crate::config::{HomeMode, LocalConfig};
 #[cfg(unix)]
@@ -159,6 +159,26 @@ pub(super) fn capacity_for(memory_per_attempt: u64) -> Capacity {
 pub(super) fn most_open_files() -> Option<u64> {
     #[cfg(unix)]
     return capacity::raise_open_files().1;
+    #[cfg(not(unix))]
+    None
+}
+
+/// How many attempts this process has files for, whose limit on them is raised as far as it goes; `None` where that is
+/// unknown.
+pub(super) fn limit_by_files() -> Option<Limit> {
+    #[cfg(unix)]
+    return capacity::raise_open_files().1.map(capacity::by_files);
+    #[cfg(not(unix))]
+    None
+}
+
+/// The soft limit on open files that this process was started with, where it has raised it since; raises it first.
+pub(super) fn open_files_before() -> Option<u64> {
+    #[cfg(unix)]
+    return match capacity::raise_open_files() {
+        (before, now) if before != now => before,
+        _ => None,
+    };
     #[cfg(not(unix))]
     None
 }

@@ -34,6 +34,8 @@ pub(super) struct Engine {
     pub(super) root: Utf8PathBuf,
     /// Their whole environment.
     pub(super) environment: Vec<(String, String)>,
+    /// The soft limit on open files that they get, where it is not this process's own.
+    pub(super) open_files: Option<u64>,
     /// For files that are passed to them.
     pub(super) directory: RunDirectory,
     /// The ids of the sandboxes that are not deleted yet.
@@ -103,6 +105,10 @@ impl Engine {
         line: &CommandLine,
         stdin: impl Into<Stdio>,
     ) -> Result<Process, SandboxError> {
+        let line = match self.open_files {
+            Some(open_files) => &with_open_files(line, open_files),
+            None => line,
+        };
         Process::start(line, &self.root, &self.environment, stdin.into())
             .map_err(|error| SandboxError::io(format!("cannot run `sandbox.{key}`"), error))
     }
@@ -160,6 +166,25 @@ impl Drop for Engine {
     fn drop(&mut self) {
         // Files are deleted as they have been used; what is left is nobody's.
         let _ = self.directory.remove();
+    }
+}
+
+/// The same command with this soft limit on open files: evalwave raises its own, which some tools hand on to where it is
+/// not allowed, and others go through one by one.
+fn with_open_files(line: &CommandLine, open_files: u64) -> CommandLine {
+    let limit = format!("ulimit -S -n {open_files}");
+    match line {
+        CommandLine::Shell(text) => CommandLine::Shell(format!("{limit}; {text}")),
+        CommandLine::Argv(words) => {
+            let shell = ["sh", "-c", &format!("{limit}; exec \"$@\""), "sh"];
+            CommandLine::Argv(
+                shell
+                    .map(str::to_owned)
+                    .into_iter()
+                    .chain(words.iter().cloned())
+                    .collect(),
+            )
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 
 use crate::sandbox::{Capacity, Limit};
 
-/// Descriptors of one running attempt in evalwave: link, output pipe, process handle, log and a file in passing.
+/// Descriptors of one running attempt in evalwave: what leads to its process (three at most), process handle, log and
+/// a file in passing.
 const FILES_PER_ATTEMPT: u64 = 8;
 
 /// Descriptors that are left for everything else.
@@ -31,16 +32,20 @@ pub(super) fn capacity(machine: Machine, memory_per_attempt: u64) -> Capacity {
             size(memory_per_attempt)
         ),
     });
-    let by_files = machine.open_files.map(|files| Limit {
-        value: at_least_one(files.saturating_sub(FILES_KEPT) / FILES_PER_ATTEMPT),
-        reason: format!("{files} open files at {FILES_PER_ATTEMPT} an attempt"),
-    });
     Capacity {
-        running: [by_memory, by_files]
+        running: [by_memory, machine.open_files.map(by_files)]
             .into_iter()
             .flatten()
             .min_by_key(|limit| limit.value),
         starting: STARTING,
+    }
+}
+
+/// How many attempts a process with so many open files can run, with the reason.
+pub(super) fn by_files(files: u64) -> Limit {
+    Limit {
+        value: at_least_one(files.saturating_sub(FILES_KEPT) / FILES_PER_ATTEMPT),
+        reason: format!("{files} open files at {FILES_PER_ATTEMPT} an attempt"),
     }
 }
 

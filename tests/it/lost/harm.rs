@@ -104,16 +104,16 @@ fn a_workspace_that_the_attempt_deletes_is_its_own_loss() {
     );
 }
 
-#[test]
-fn a_run_with_few_files_open_makes_fewer_attempts_at_once() {
+/// Runs thirty attempts at once where `limits` have been set. Gives the suite and how many there were at once.
+fn starved(limits: &str, sandbox: &str) -> (Suite, u64) {
     let suite = Suite::scripted(
         &super::pairs(30),
         "result: result.json",
-        "strategy: parallel",
+        &format!("strategy: parallel\n{sandbox}"),
         "echo '{\"passed\": true}' > result.json",
     );
     let output = Command::new("sh")
-        .args(["-c", "ulimit -n 64; exec \"$0\" run -o out"])
+        .args(["-c", &format!("{limits}; exec \"$0\" run -o out")])
         .arg(assert_cmd::cargo::cargo_bin("evalwave"))
         .current_dir(suite.path())
         .output()
@@ -122,7 +122,32 @@ fn a_run_with_few_files_open_makes_fewer_attempts_at_once() {
     assert_eq!(output.status.code(), Some(0), "{told}");
     let summary = suite.read_json("out/summary.json");
     assert_eq!(summary["totals"]["passed"], 30);
-    assert!(summary["run"]["concurrency"].as_u64().unwrap() < 30, "{told}");
+    let at_once = summary["run"]["concurrency"].as_u64().unwrap();
+    (suite, at_once)
+}
+
+/// Directories, by the user's own commands, which say what their limit is.
+const DIRECTORIES: &str = r#"sandbox:
+  kind: command
+  create: ulimit -S -n >>limits; mktemp -d
+  exec: ulimit -S -n >>limits; cd {sandbox} && exec sh
+  delete: [sh, -c, 'ulimit -S -n >>limits; rm -rf "$0"', "{sandbox}"]"#;
+
+#[test]
+fn a_run_with_few_files_open_makes_fewer_attempts_at_once() {
+    for sandbox in ["", DIRECTORIES] {
+        let (_, at_once) = starved("ulimit -n 64", sandbox);
+        assert!(at_once < 30, "{at_once}: {sandbox}");
+    }
+}
+
+#[test]
+fn a_run_opens_as_many_files_as_it_may_and_a_users_commands_get_the_limit_that_it_had() {
+    let (suite, at_once) = starved("ulimit -S -n 64", DIRECTORIES);
+    assert_eq!(at_once, 30);
+    let limits = suite.read("limits");
+    assert!(limits.lines().count() >= 90, "{limits}");
+    assert!(limits.lines().all(|limit| limit == "64"), "{limits}");
 }
 
 #[test]
