@@ -12,7 +12,7 @@ mod price;
 mod scheduled;
 mod select;
 
-use crate::config::template::UnknownPlaceholder;
+use crate::config::template::{CommandError, UnknownPlaceholder};
 use crate::config::{BaselineConfig, BudgetConfig, Config};
 use crate::glob::InvalidGlob;
 use crate::model::{Pair, PlannedLimit, PlannedPair, RunPlan, SelectionKind, Strategy};
@@ -125,6 +125,17 @@ pub enum PlanError {
         pair: String,
         /// A second line with what there is instead.
         hint: String,
+    },
+    /// A value that no quotes keep as it is where a command has it.
+    #[error("cannot use `{key}` for the pair `{pair}`")]
+    Unquotable {
+        /// The key's path.
+        key: &'static str,
+        /// The first such pair.
+        pair: String,
+        /// Where the value would stand.
+        #[source]
+        source: CommandError,
     },
     /// A path that an id or label leads out of the workspace.
     #[error(

@@ -1,11 +1,13 @@
-//! Every placeholder that is a label has one value in every selected pair, and no value leads a path out of the
-//! workspace, so that no attempt fails for it.
+//! Every placeholder that is a label has one value in every selected pair, no value leads a path out of the workspace,
+//! and each can be quoted where a command has it, so that no attempt fails for it.
 
 use std::collections::BTreeMap;
 
 use super::{PlanError, hint};
-use crate::config::Config;
-use crate::config::template::{BUILT_IN_PLACEHOLDERS, Template, stays_inside};
+use crate::config::template::{
+    BUILT_IN_PLACEHOLDERS, CommandError, CommandTemplate, Template, Values, stays_inside,
+};
+use crate::config::{Config, SandboxConfig};
 use crate::model::Pair;
 
 /// Checks the placeholders of `config` against the labels of `pairs`.
@@ -47,6 +49,9 @@ pub(super) fn check(config: &Config, pairs: &[&Pair]) -> Result<(), PlanError> {
         for (key, template) in paths(config) {
             check_path(key, template, pair)?;
         }
+        for (key, command) in commands(config) {
+            check_command(key, command, pair)?;
+        }
     }
     Ok(())
 }
@@ -62,19 +67,56 @@ fn paths(config: &Config) -> impl Iterator<Item = (&'static str, &Template)> {
     paths.into_iter().filter_map(|(key, path)| Some((key, path?)))
 }
 
-fn check_path(key: &'static str, template: &Template, pair: &Pair) -> Result<(), PlanError> {
-    let value = |name: &str| match name {
+/// The commands that know of the pair.
+fn commands(config: &Config) -> impl Iterator<Item = (&'static str, &CommandTemplate)> {
+    let attempt = &config.attempt;
+    let create = match &config.sandbox {
+        SandboxConfig::Command(engine) => Some(&engine.create),
+        _ => None,
+    };
+    let commands = [
+        ("attempt.setup", attempt.setup.as_ref()),
+        ("attempt.boot", attempt.boot.as_ref()),
+        ("attempt.command", Some(&attempt.command)),
+        ("sandbox.create", create),
+    ];
+    commands
+        .into_iter()
+        .filter_map(|(key, command)| Some((key, command?)))
+}
+
+/// The value of a placeholder; any number where it is one.
+fn value<'a>(pair: &'a Pair, name: &str) -> Option<&'a str> {
+    match name {
         "experiment" => Some(pair.id.experiment.as_str()),
         "eval" => Some(pair.id.eval.as_str()),
         // Every other one that is built in is a number.
         _ if BUILT_IN_PLACEHOLDERS.contains(&name) => Some("1"),
         _ => pair.labels.values(name).first().map(String::as_str),
-    };
-    match template.render_with(value) {
+    }
+}
+
+fn check_path(key: &'static str, template: &Template, pair: &Pair) -> Result<(), PlanError> {
+    match template.render_with(|name| value(pair, name)) {
         Ok(path) if !stays_inside(&path) => Err(PlanError::LeavesWorkspace {
             key,
             path,
             pair: pair.id.to_string(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn check_command(key: &'static str, command: &CommandTemplate, pair: &Pair) -> Result<(), PlanError> {
+    // What an engine calls its sandbox is plain.
+    let values = command
+        .placeholders()
+        .map(|name| (name.to_owned(), value(pair, name).unwrap_or("1").to_owned()));
+    match command.render(&Values(values.collect())) {
+        Err(source @ CommandError::Unquotable { .. }) => Err(PlanError::Unquotable {
+            key,
+            pair: pair.id.to_string(),
+            source,
         }),
         _ => Ok(()),
     }

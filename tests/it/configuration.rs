@@ -27,8 +27,9 @@ const NOTES: [(&str, &str); 2] = [
         "attempt",
         "\
 Placeholders in commands, paths and `env`: `{experiment}`, `{eval}`, `{attempt}`, `{runs}`, `{timeout_sec}`, and each
-label by its name; `{{` is a brace. In a command that is text they are inserted shell-quoted, in a list as they are. The
-same values are in the environment: `EVALWAVE_EXPERIMENT`, `EVALWAVE_EVAL`, `EVALWAVE_ATTEMPT`, `EVALWAVE_TRY`.
+label by its name; `{{` is a brace. In a command that is text they are inserted shell-quoted, in a list as they are; where
+no quotes are sure to do, as within backticks, a value that needs them is an error. The same values are in the
+environment: `EVALWAVE_EXPERIMENT`, `EVALWAVE_EVAL`, `EVALWAVE_ATTEMPT`, `EVALWAVE_TRY`.
 ",
     ),
     (

@@ -39,6 +39,26 @@ fn an_id_that_leads_out_of_the_workspace_is_refused_before_the_run() {
 }
 
 #[test]
+fn an_id_that_no_quotes_keep_as_it_is_is_refused_before_the_run() {
+    let id = "x$(touch harm)";
+    let created = "{ kind: command, create: \"cat <<'X'\\n{eval}\\nX\", exec: 'sh # {sandbox}', delete: 'true # {sandbox}' }";
+    for (key, command, sandbox) in [
+        ("attempt.command", "echo `echo {eval}`", "{ kind: local }"),
+        ("attempt.command", "echo $(( {tier} ))", "{ kind: local }"),
+        ("sandbox.create", "true", created),
+    ] {
+        let suite = Suite::new(&format!(
+            "version: 1\nsuite: {{ pairs: [{{ experiment: a, eval: '{id}', tier: '{id}' }}] }}\nsandbox: {sandbox}\nattempt: {{ command: '{command}' }}\n"
+        ));
+        let refused = suite.ev("run").code(2);
+        let told = stderr(&refused);
+        let expected = format!("cannot use `{key}` for the pair `a × {id}`: cannot quote `{id}` for the `{{");
+        assert!(told.contains(&expected), "{command}: {told}");
+        assert!(!suite.path().join("harm").exists());
+    }
+}
+
+#[test]
 fn a_path_of_results_that_is_no_glob_is_refused_before_the_run() {
     let refused = suite("'true'", "  result: 'r/[{eval}.json'").ev("run").code(2);
     assert!(
