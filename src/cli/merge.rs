@@ -182,10 +182,11 @@ impl Merging<'_> {
             },
         }
         // Shards in which there was nothing to do have done it.
-        let skipped = directories.iter().all(|part| {
+        let was_skipped = |part: &PartDir| {
             let findings = part.replayed.run.findings.as_ref();
             findings.is_some_and(|findings| findings.conclusion == Conclusion::Skipped)
-        });
+        };
+        let skipped = run.plan.pairs.is_empty() && directories.iter().all(was_skipped);
         let (summary, exit) = judging.conclude(false, skipped);
         let kept = keep(&directory, &summary)?;
         let is_silent = self.config.fail_on.contains(&Gate::Never);

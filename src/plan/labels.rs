@@ -67,6 +67,8 @@ fn paths(config: &Config) -> impl Iterator<Item = (&'static str, &Template)> {
     paths.into_iter().filter_map(|(key, path)| Some((key, path?)))
 }
 
+const CREATE: &str = "sandbox.create";
+
 /// The commands that know of the pair.
 fn commands(config: &Config) -> impl Iterator<Item = (&'static str, &CommandTemplate)> {
     let attempt = &config.attempt;
@@ -78,7 +80,7 @@ fn commands(config: &Config) -> impl Iterator<Item = (&'static str, &CommandTemp
         ("attempt.setup", attempt.setup.as_ref()),
         ("attempt.boot", attempt.boot.as_ref()),
         ("attempt.command", Some(&attempt.command)),
-        ("sandbox.create", create),
+        (CREATE, create),
     ];
     commands
         .into_iter()
@@ -108,10 +110,12 @@ fn check_path(key: &'static str, template: &Template, pair: &Pair) -> Result<(),
 }
 
 fn check_command(key: &'static str, command: &CommandTemplate, pair: &Pair) -> Result<(), PlanError> {
-    // What an engine calls its sandbox is plain.
-    let values = command
-        .placeholders()
-        .map(|name| (name.to_owned(), value(pair, name).unwrap_or("1").to_owned()));
+    let values = command.placeholders().map(|name| {
+        // What creates a sandbox knows no labels; what it is told besides is plain.
+        let is_of_pair = key != CREATE || ["experiment", "eval"].contains(&name);
+        let value = value(pair, name).filter(|_| is_of_pair).unwrap_or("1");
+        (name.to_owned(), value.to_owned())
+    });
     match command.render(&Values(values.collect())) {
         Err(source @ CommandError::Unquotable { .. }) => Err(PlanError::Unquotable {
             key,

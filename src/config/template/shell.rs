@@ -301,6 +301,11 @@ impl Quoting {
                     self.word.clear();
                 }
             }
+            // The number of arguments.
+            Some('#') => {
+                self.take(rest);
+                self.word.push('$');
+            }
             Some('{') => {
                 self.take(rest);
                 self.begin(Open::Parameter);

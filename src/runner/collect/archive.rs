@@ -68,10 +68,10 @@ impl Archive {
     }
 }
 
-/// Whether a download would fail however often it is tried.
+/// Whether a download would fail however often it is tried. A sandbox that seems lost may only be out of reach for now.
 fn is_lasting(error: &SandboxError) -> bool {
-    use ErrorClass::{OutOfDisk, OutOfMemory, Refused, SandboxLost};
-    matches!(error.class, Some(SandboxLost | OutOfDisk | OutOfMemory | Refused))
+    use ErrorClass::{OutOfDisk, OutOfMemory, Refused};
+    matches!(error.class, Some(OutOfDisk | OutOfMemory | Refused))
 }
 
 /// An entry's path where it is UTF-8 and stays below its root.

@@ -162,7 +162,12 @@ impl DockerSandbox {
     /// Whether something was killed for memory while a command ran.
     async fn was_short_of_memory(&mut self, ended: &Ended) -> bool {
         match ended.short_of_memory {
-            Some(short) => short,
+            Some(false) => false,
+            Some(true) => {
+                // So that what the engine tells of it is known already where it has to be asked the next time.
+                self.ran_out_of_memory(OOM_LINGER / 10).await;
+                true
+            }
             // After each command, so that the next one is not blamed for it.
             None if ended.code == 137 => self.ran_out_of_memory(OOM_LINGER).await,
             None => self.ran_out_of_memory(OOM_LINGER / 10).await,

@@ -209,6 +209,20 @@ fn shards_in_which_nothing_had_changed_are_a_merge_in_which_nothing_had() {
     }
     place.suite.ev("merge s1 s2 -o all").code(0);
     assert_eq!(place.summary("all")["run"]["conclusion"], "skipped");
+
+    // One has changed, and the shard that has it has left nothing.
+    place.suite.write("evals/one/PROMPT.md", "x");
+    for shard in 1..=2 {
+        let out = format!("t{shard} --shard {shard}/2 --changed-since HEAD");
+        place.suite.ev(&format!("run -o {out}"));
+    }
+    let has_none = |part: &&str| place.summary(part)["pairs"].as_array().unwrap().is_empty();
+    let empty = ["t1", "t2"].into_iter().find(has_none).unwrap();
+    place
+        .suite
+        .ev(&format!("merge {empty} -o rest --fail-on never"))
+        .code(4);
+    assert_eq!(place.summary("rest")["run"]["conclusion"], "empty");
 }
 
 #[test]

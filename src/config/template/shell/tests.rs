@@ -32,7 +32,7 @@ const PRINTING: [&str; 24] = [
     "cat <<END\n$(printf '%s' {v})\nEND",
     "cat <<END\n$(printf '%s' \"{v}\")\nEND",
     "cat <<END\n\\\n{v}\nEND",
-    ": $((1<<2)) \"$(( (1 << 2) ))\"\nprintf '%s\\n' {v}",
+    ": $((1<<2 + $#)) \"$(( (1 << 2) ))\"\nprintf '%s\\n' {v}",
     "# don't <<END\nprintf '%s\\n' {v}",
     ": # don't `\nprintf '%s\\n' {v} # {v}",
     ": \\\n# don't\nprintf '%s\\n' {v}",
