@@ -92,9 +92,7 @@ impl TryContext {
     ) -> Result<Vec<Graded>, Course<'static>> {
         let directory = self.open(life.begun).await.map_err(Course::Failed)?;
         let redactor = &self.job.redactor;
-        let mut log = OutputLog::create(&directory.join(OUTPUT_FILE), redactor)
-            .await
-            .map_err(|error| Course::Failed(store_failed(error)))?;
+        let mut log = OutputLog::new(&directory.join(OUTPUT_FILE), redactor);
         let lived = tokio::select! {
             biased;
             lived = self.work(life, &directory, &mut log) => Ok(lived),

@@ -3,8 +3,7 @@
 use std::io::{self, Write as _};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use fs_err::OpenOptions;
-use fs_err::tokio as fs;
+use fs_err as fs;
 use tokio::task::JoinHandle;
 
 use crate::redact::{RedactedStream, Redactor};
@@ -22,13 +21,13 @@ pub(super) struct OutputLog<'r> {
     stream: RedactedStream<'r>,
     head_bytes: u64,
     /// The end goes to two files in turn; the older one is emptied when the newer is full.
-    tail: Option<Tail>,
+    tail: Tail,
     last: Vec<u8>,
     /// A write that nobody may have waited for.
     writing: Option<JoinHandle<io::Result<()>>>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Tail {
     newer_bytes: u64,
     older_bytes: u64,
@@ -36,18 +35,16 @@ struct Tail {
 }
 
 impl<'r> OutputLog<'r> {
-    /// Starts the log; it has its final name once it is finished.
-    pub(super) async fn create(path: &Utf8Path, redactor: &'r Redactor) -> io::Result<Self> {
-        let log = Self {
+    /// The log of a try that has printed nothing yet; it has its final name once it is finished.
+    pub(super) fn new(path: &Utf8Path, redactor: &'r Redactor) -> Self {
+        Self {
             path: path.to_owned(),
             stream: redactor.stream(),
             head_bytes: 0,
-            tail: None,
+            tail: Tail::default(),
             last: Vec::new(),
             writing: None,
-        };
-        fs::write(log.part("partial"), b"").await?;
-        Ok(log)
+        }
     }
 
     /// Adds output.
@@ -61,22 +58,10 @@ impl<'r> OutputLog<'r> {
         self.written().await?;
         let held = std::mem::replace(&mut self.stream, redactor.stream()).finish();
         self.write(&held).await?;
-        let mut left_out = 0;
-        if let Some(tail) = self.tail.take() {
-            left_out = tail.left_out;
-            if left_out > 0 {
-                let mark = format!("\n[evalwave: {left_out} bytes left out]\n");
-                self.append("partial", mark.as_bytes()).await?;
-            }
-            for (part, bytes) in [("older", tail.older_bytes), ("newer", tail.newer_bytes)] {
-                if bytes > 0 {
-                    let end = fs::read(self.part(part)).await?;
-                    self.append("partial", &end).await?;
-                    fs::remove_file(self.part(part)).await?;
-                }
-            }
-        }
-        fs::rename(self.part("partial"), &self.path).await?;
+        let left_out = self.tail.left_out;
+        let (path, head_bytes, tail) = (self.path.clone(), self.head_bytes, self.tail);
+        self.writing = Some(tokio::task::spawn_blocking(move || join(&path, head_bytes, tail)));
+        self.written().await?;
         Ok(Finished {
             last: String::from_utf8_lossy(&self.last).into_owned(),
             note: (left_out > 0).then(|| format!("{left_out} bytes of output were left out")),
@@ -88,33 +73,32 @@ impl<'r> OutputLog<'r> {
         let room = usize::try_from(HEAD - self.head_bytes).unwrap_or(usize::MAX);
         let (head, rest) = bytes.split_at(bytes.len().min(room));
         if !head.is_empty() {
-            self.append("partial", head).await?;
+            self.append("partial", self.head_bytes, head).await?;
             self.head_bytes += head.len() as u64;
         }
         if !rest.is_empty() {
-            self.append("newer", rest).await?;
-            self.lengthen_tail(rest.len() as u64).await?;
+            self.append("newer", self.tail.newer_bytes, rest).await?;
+            self.lengthen_tail(rest.len() as u64)?;
         }
         Ok(())
     }
 
-    async fn lengthen_tail(&mut self, bytes: u64) -> io::Result<()> {
-        let tail = self.tail.get_or_insert_default();
+    fn lengthen_tail(&mut self, bytes: u64) -> io::Result<()> {
+        let tail = &mut self.tail;
         tail.newer_bytes += bytes;
         if tail.newer_bytes >= TAIL {
             tail.left_out += tail.older_bytes;
             tail.older_bytes = std::mem::take(&mut tail.newer_bytes);
-            fs::rename(self.part("newer"), self.part("older")).await?;
+            fs::rename(part(&self.path, "newer"), part(&self.path, "older"))?;
         }
         Ok(())
     }
 
-    /// Adds bytes to a part of the log.
-    async fn append(&mut self, part: &str, bytes: &[u8]) -> io::Result<()> {
-        let (path, bytes) = (self.part(part), bytes.to_vec());
+    /// Adds bytes to a part of the log that has `before`.
+    async fn append(&mut self, name: &str, before: u64, bytes: &[u8]) -> io::Result<()> {
+        let (path, bytes) = (part(&self.path, name), bytes.to_vec());
         self.writing = Some(tokio::task::spawn_blocking(move || {
-            let mut file = OpenOptions::new().append(true).create(true).open(path)?;
-            file.write_all(&bytes)
+            open(&path, before)?.write_all(&bytes)
         }));
         self.written().await
     }
@@ -135,10 +119,38 @@ impl<'r> OutputLog<'r> {
         let surplus = self.last.len().saturating_sub(LAST);
         self.last.drain(..surplus);
     }
+}
 
-    fn part(&self, name: &str) -> Utf8PathBuf {
-        self.path.with_extension(format!("log.{name}"))
+/// Opens a part of the log for more than the bytes that are in it. Where those are none, a run that was killed may have
+/// left others.
+fn open(path: &Utf8Path, before: u64) -> io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    match before {
+        0 => options.write(true).create(true).truncate(true),
+        _ => options.append(true),
+    };
+    options.open(path)
+}
+
+/// Puts the parts of a log together, under its name.
+fn join(path: &Utf8Path, head_bytes: u64, tail: Tail) -> io::Result<()> {
+    let head = part(path, "partial");
+    let mut log = open(&head, head_bytes)?;
+    if tail.left_out > 0 {
+        write!(log, "\n[evalwave: {} bytes left out]\n", tail.left_out)?;
     }
+    for (name, bytes) in [("older", tail.older_bytes), ("newer", tail.newer_bytes)] {
+        if bytes > 0 {
+            let end = part(path, name);
+            io::copy(&mut fs::File::open(&end)?, &mut log)?;
+            fs::remove_file(end)?;
+        }
+    }
+    fs::rename(head, path)
+}
+
+fn part(path: &Utf8Path, name: &str) -> Utf8PathBuf {
+    path.with_extension(format!("log.{name}"))
 }
 
 /// What is known of a finished log.

@@ -52,13 +52,17 @@ impl Job {
             }
         }
         let target = self.run_dir.join(name);
-        let published = self.build(&attempts, &partial).and_then(|()| {
+        let built = attempts
+            .iter()
+            .try_for_each(|index| self.publish_attempt(*index, &partial));
+        let published = built.and_then(|()| {
             // Of a run that was resumed; a directory does not give way to another one by itself.
-            if target.exists() {
+            let is_replaced = target.exists();
+            if is_replaced {
                 fs::rename(&target, &earlier)?;
             }
             fs::rename(&partial, &target)?;
-            if earlier.exists() {
+            if is_replaced {
                 remove(&earlier)?;
             }
             Ok(())
@@ -68,13 +72,6 @@ impl Job {
             let _ = remove(&partial);
         }
         published
-    }
-
-    fn build(&self, attempts: &[u32], into: &Utf8Path) -> Result<(), StoreError> {
-        fs::create_dir_all(into)?;
-        attempts
-            .iter()
-            .try_for_each(|index| self.publish_attempt(*index, into))
     }
 
     fn publish_attempt(&self, index: u32, into: &Utf8Path) -> Result<(), StoreError> {

@@ -1,7 +1,7 @@
-//! A download as an archive on disk, no larger than it may be. What is in it is not redacted yet, so its file has no
-//! name: it goes with its last use, however the try or the process ends.
+//! A download as an archive, no larger than it may be: a small one in memory, any other on disk. What is in it is not
+//! redacted yet, so its file has no name: it goes with its last use, however the try or the process ends.
 
-use std::io::Seek as _;
+use std::io::{BufReader, Read, Seek as _, Write as _};
 use std::path::Component;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -19,6 +19,8 @@ use crate::sandbox::{Sandbox, SandboxError};
 
 /// Archives have headers and padding besides the files in them.
 const OVERHEAD: u64 = 1 << 20;
+/// The largest archive that needs no file: most results are far smaller, and thousands may be on their way at once.
+const IN_MEMORY: usize = 16 << 10;
 /// How long is waited before each further try of a download. After the last the result counts as lost: the agent is not
 /// run again for what is over in a moment.
 const PAUSES: [Duration; 3] = [
@@ -27,11 +29,14 @@ const PAUSES: [Duration; 3] = [
     Duration::from_secs(9),
 ];
 
-/// A tar on disk.
-pub(super) struct Archive(std::fs::File);
+/// A tar.
+pub(super) enum Archive {
+    Small(Vec<u8>),
+    Large(std::fs::File),
+}
 
 impl Archive {
-    /// Downloads `from` to the disk of `directory`, more than once where that fails; `None` where there is no such path.
+    /// Downloads `from`, a large one to the disk of `directory`, more than once where that fails; `None` where there is no such path.
     pub(super) async fn download(
         sandbox: &mut dyn Sandbox,
         from: &Utf8Path,
@@ -40,17 +45,23 @@ impl Archive {
     ) -> Result<Option<Self>, Failure> {
         let mut pauses = PAUSES.iter();
         loop {
-            let file = tempfile::tempfile_in(directory).map_err(not_stored)?;
-            let file = File::from_std(file);
             let cap = most_bytes.saturating_add(OVERHEAD);
-            let mut capped = Capped { file, cap, left: cap };
+            let mut capped = Capped {
+                kept: Kept::Small(Vec::new()),
+                directory,
+                cap,
+                left: cap,
+            };
             let downloaded = sandbox.download(from, &mut capped).await;
             let flushed = capped.flush().await;
             match downloaded {
                 Ok(found) => {
                     flushed.map_err(not_stored)?;
-                    let file = capped.file.into_std().await;
-                    return Ok(found.map(|()| Self(file)));
+                    let archive = match capped.kept {
+                        Kept::Small(bytes) => Self::Small(bytes),
+                        Kept::Large(file) => Self::Large(file.into_std().await),
+                    };
+                    return Ok(found.map(|()| archive));
                 }
                 Err(error) => match pauses.next() {
                     Some(pause) if capped.left > 0 && !is_lasting(&error) => tokio::time::sleep(*pause).await,
@@ -61,10 +72,15 @@ impl Archive {
     }
 
     /// Its entries, to be read in their order.
-    pub(super) fn open(&self) -> std::io::Result<tar::Archive<impl std::io::Read>> {
-        let mut file = &self.0;
-        file.rewind()?;
-        Ok(tar::Archive::new(std::io::BufReader::new(file)))
+    pub(super) fn open(&self) -> std::io::Result<tar::Archive<Box<dyn Read + '_>>> {
+        Ok(tar::Archive::new(match self {
+            Self::Small(bytes) => Box::new(&bytes[..]),
+            Self::Large(file) => {
+                let mut file = file;
+                file.rewind()?;
+                Box::new(BufReader::new(file))
+            }
+        }))
     }
 }
 
@@ -96,14 +112,21 @@ pub(super) fn not_stored(error: std::io::Error) -> Failure {
     lost(ErrorClass::Store, &error)
 }
 
-/// A file that takes only so many bytes.
-struct Capped {
-    file: File,
+/// What takes only so many bytes.
+struct Capped<'a> {
+    kept: Kept,
+    /// Where its file goes.
+    directory: &'a Utf8Path,
     cap: u64,
     left: u64,
 }
 
-impl AsyncWrite for Capped {
+enum Kept {
+    Small(Vec<u8>),
+    Large(File),
+}
+
+impl AsyncWrite for Capped<'_> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -114,7 +137,20 @@ impl AsyncWrite for Capped {
             let why = format!("it is larger than {} bytes", self.cap);
             return Poll::Ready(Err(std::io::Error::other(why)));
         }
-        let written = Pin::new(&mut self.file).poll_write(cx, bytes);
+        if let Kept::Small(kept) = &self.kept
+            && kept.len() + bytes.len() > IN_MEMORY
+        {
+            let mut file = tempfile::tempfile_in(self.directory)?;
+            file.write_all(kept)?;
+            self.kept = Kept::Large(File::from_std(file));
+        }
+        let written = match &mut self.kept {
+            Kept::Small(kept) => {
+                kept.extend_from_slice(bytes);
+                Poll::Ready(Ok(bytes.len()))
+            }
+            Kept::Large(file) => Pin::new(file).poll_write(cx, bytes),
+        };
         if let Poll::Ready(Ok(written)) = written {
             self.left -= written as u64;
         }
@@ -122,10 +158,13 @@ impl AsyncWrite for Capped {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.file).poll_flush(cx)
+        match &mut self.kept {
+            Kept::Small(_) => Poll::Ready(Ok(())),
+            Kept::Large(file) => Pin::new(file).poll_flush(cx),
+        }
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.file).poll_shutdown(cx)
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        self.poll_flush(cx)
     }
 }

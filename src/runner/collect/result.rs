@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
-use globset::GlobMatcher;
+use globset::GlobSet;
 use tokio_util::sync::CancellationToken;
 
 use super::archive::{Archive, lost, not_stored, safe_path};
@@ -33,6 +33,7 @@ pub(super) async fn collect(
     given_up: &CancellationToken,
 ) -> Result<Collected, Failure> {
     let glob = path_glob(&path.pattern).map_err(|error| lost(ErrorClass::Collect, &error))?;
+    let wanted = GlobSet::new([glob]).map_err(|error| lost(ErrorClass::Collect, &error))?;
     let found = Collected {
         expected_at: path.shown.clone(),
         ..Collected::default()
@@ -43,7 +44,7 @@ pub(super) async fn collect(
     let harvest = Harvest {
         archive,
         parent: path.base.parent().unwrap_or(Utf8Path::new("")).to_owned(),
-        matcher: glob.compile_matcher(),
+        wanted,
         job: Arc::clone(job),
         directory: directory.to_owned(),
         given_up: given_up.clone(),
@@ -57,7 +58,8 @@ struct Harvest {
     archive: Archive,
     /// What the archive's paths are relative to.
     parent: Utf8PathBuf,
-    matcher: GlobMatcher,
+    /// One pattern. As a set it needs no regular expression where it is a plain path, and most are.
+    wanted: GlobSet,
     job: Arc<Job>,
     directory: Utf8PathBuf,
     given_up: CancellationToken,
@@ -170,7 +172,7 @@ impl Harvest {
             let mut entry = entry?;
             let Some(path) = safe_path(&entry) else { continue };
             let path = self.parent.join(path);
-            if !self.matcher.is_match(&path) {
+            if !self.wanted.is_match(&path) {
                 continue;
             }
             let kind = entry.header().entry_type();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::stream::{self, StreamExt as _};
 use reqwest::Method;
-use serde_json::Value;
+use serde::de::IgnoredAny;
 
 use super::api::Sandboxes;
 use super::client::{Ask, Client, Tries};
@@ -63,7 +63,7 @@ impl VercelReaper {
         let mut tries = Tries::of(&self.client, &ask);
         loop {
             self.deletes.turn().await;
-            match self.client.ask::<Value>(&once).await {
+            match self.client.ask::<IgnoredAny>(&once).await {
                 Err(error) if error.is_gone() => return Ok(false),
                 Err(error) => {
                     if let Again::Throttled(Some(wait)) = error.again() {

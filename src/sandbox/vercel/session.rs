@@ -9,6 +9,7 @@ use bytes::Bytes;
 use camino::Utf8Path;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, Response};
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -367,7 +368,7 @@ impl Session {
     pub(super) async fn kill(&self, client: &Client, id: &str) -> Result<(), VercelError> {
         let body = json!({ "signal": 9 });
         let ask = Ask::post("kill the command", self.path(&["cmd", id, "kill"]), &body);
-        client.ask::<Value>(&ask).await.map(drop)
+        client.ask::<IgnoredAny>(&ask).await.map(drop)
     }
 
     /// Unpacks a compressed archive below a directory.
@@ -385,7 +386,7 @@ impl Session {
             },
             ..Ask::get("bring the workspace in", self.path(&["fs", "write"])).limit(Some(UPLOAD))
         };
-        client.ask::<Value>(&ask).await.map(drop)
+        client.ask::<IgnoredAny>(&ask).await.map(drop)
     }
 
     /// A file; `None` where there is none.
@@ -409,7 +410,7 @@ impl Session {
             method: Method::POST,
             ..Ask::get("stop the sandbox", self.path(&["stop"]))
         };
-        client.ask::<Value>(&ask).await.map(drop)
+        client.ask::<IgnoredAny>(&ask).await.map(drop)
     }
 
     /// Keeps the machine's files; the session ends with it. Sent once: the second time there is no session any more.

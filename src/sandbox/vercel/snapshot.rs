@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::Method;
-use serde_json::Value;
+use serde::de::IgnoredAny;
 
 use super::api::{OfSnapshot, Snapshot, SnapshotStatus, Snapshots};
 use super::client::Ask;
@@ -181,7 +181,7 @@ impl Engine {
             method: Method::DELETE,
             ..Ask::get("delete the snapshot", vec!["v2", "sandboxes", "snapshots", id])
         };
-        match self.account.client.ask::<Value>(&ask).await {
+        match self.account.client.ask::<IgnoredAny>(&ask).await {
             Ok(_) => Ok(true),
             Err(error) if error.is_gone() => Ok(false),
             Err(error) => Err(error),
