@@ -72,20 +72,24 @@ impl<'r> OutputLog<'r> {
         self.remember(bytes);
         let room = usize::try_from(HEAD - self.head_bytes).unwrap_or(usize::MAX);
         let (head, rest) = bytes.split_at(bytes.len().min(room));
+        // Counted first: a write goes on where nobody waits for it any more.
         if !head.is_empty() {
-            self.append("partial", self.head_bytes, head).await?;
+            let before = self.head_bytes;
             self.head_bytes += head.len() as u64;
+            self.append("partial", before, head).await?;
         }
         if !rest.is_empty() {
-            self.append("newer", self.tail.newer_bytes, rest).await?;
-            self.lengthen_tail(rest.len() as u64)?;
+            let before = self.tail.newer_bytes;
+            self.tail.newer_bytes += rest.len() as u64;
+            self.append("newer", before, rest).await?;
+            self.turn_tail()?;
         }
         Ok(())
     }
 
-    fn lengthen_tail(&mut self, bytes: u64) -> io::Result<()> {
+    /// Makes the newer end the older one, where it is full.
+    fn turn_tail(&mut self) -> io::Result<()> {
         let tail = &mut self.tail;
-        tail.newer_bytes += bytes;
         if tail.newer_bytes >= TAIL {
             tail.left_out += tail.older_bytes;
             tail.older_bytes = std::mem::take(&mut tail.newer_bytes);
@@ -124,12 +128,10 @@ impl<'r> OutputLog<'r> {
 /// Opens a part of the log for more than the bytes that are in it. Where those are none, a run that was killed may have
 /// left others.
 fn open(path: &Utf8Path, before: u64) -> io::Result<fs::File> {
-    let mut options = fs::OpenOptions::new();
     match before {
-        0 => options.write(true).create(true).truncate(true),
-        _ => options.append(true),
-    };
-    options.open(path)
+        0 => fs::File::create(path),
+        _ => fs::OpenOptions::new().append(true).create(true).open(path),
+    }
 }
 
 /// Puts the parts of a log together, under its name.
@@ -160,4 +162,37 @@ pub(super) struct Finished {
     pub(super) last: String,
     /// Said to a reader where the log is not whole.
     pub(super) note: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use camino::Utf8Path;
+
+    use super::OutputLog;
+    use crate::redact::Redactor;
+
+    #[tokio::test]
+    async fn a_write_that_is_not_waited_for_is_kept_and_what_a_killed_run_left_is_not() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = Utf8Path::from_path(directory.path()).unwrap().join("output.log");
+        fs_err::write(path.with_extension("log.partial"), "of a killed run\n").unwrap();
+        let redactor = Redactor::default();
+        let mut log = OutputLog::new(&path, &redactor);
+        let push = log.push(b"said\n");
+        // It has begun; then it is dropped.
+        let _ = futures::poll!(Box::pin(push));
+        assert_eq!(log.finish(&redactor).await.unwrap().last, "said\n");
+        assert_eq!(fs_err::read_to_string(&path).unwrap(), "said\n");
+        assert_eq!(fs_err::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_try_that_prints_nothing_has_an_empty_log() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = Utf8Path::from_path(directory.path()).unwrap().join("output.log");
+        let redactor = Redactor::default();
+        let log = OutputLog::new(&path, &redactor);
+        assert_eq!(log.finish(&redactor).await.unwrap().note, None);
+        assert_eq!(fs_err::read_to_string(&path).unwrap(), "");
+    }
 }
