@@ -1,6 +1,7 @@
 //! The recipes of docs/engines.md: every one is accepted, and those that can run here are run as they stand there.
 
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::support::sandbox::PATIENCE;
@@ -83,6 +84,9 @@ fn the_first_configuration_of_the_document_is_one() {
     Suite::new(config).ev("plan").code(0);
 }
 
+/// Tells the processes of one recipe from those of another that is tried meanwhile.
+static RUNS: AtomicU32 = AtomicU32::new(0);
+
 /// Runs a recipe as it stands in the document, then kills a run of it and cleans up. `left` prints what there is of its
 /// sandboxes.
 fn run(name: &str, environment: &[(&str, &str)], left: &str) {
@@ -109,7 +113,8 @@ fn run(name: &str, environment: &[(&str, &str)], left: &str) {
     };
     assert_eq!(left(), "", "{name}");
 
-    let marker = format!("1000.{}", std::process::id());
+    let seconds = 1000 + RUNS.fetch_add(1, Ordering::Relaxed);
+    let marker = format!("{seconds}.{}", std::process::id());
     let hanging = recipe
         .config
         .replace(COMMAND, &format!("command: exec sleep {marker}"));

@@ -55,7 +55,7 @@ async fn limits_network_platform_and_labels_are_the_containers() {
 #[tokio::test]
 async fn memory_that_is_used_up_is_told_from_a_command_that_was_killed() {
     let Some(mut bench) = Bench::new() else { return };
-    bench.config.memory = Some(24_000_000);
+    bench.config.memory = Some(MEMORY);
     // Where the kernel does not say how often it has killed, the engine is asked.
     bench.write("empty/file", "");
     let hidden = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"]
@@ -85,7 +85,7 @@ async fn memory_that_is_used_up_is_told_from_a_command_that_was_killed() {
 #[tokio::test]
 async fn memory_that_a_command_used_up_and_got_over_is_not_blamed_on_the_next_one() {
     let Some(mut bench) = Bench::new() else { return };
-    bench.config.memory = Some(24_000_000);
+    bench.config.memory = Some(MEMORY);
     let mut sandbox = bench.start().await;
     let over = shell(&format!("({EAT}); echo $?"));
     for keeps_daemons in [false, true] {
@@ -106,6 +106,9 @@ async fn memory_that_a_command_used_up_and_got_over_is_not_blamed_on_the_next_on
     }
     sandbox.stop().await.unwrap();
 }
+
+/// Room for what the engine itself needs for a moment to start a command.
+const MEMORY: u64 = 64_000_000;
 
 /// Uses up the memory.
 const EAT: &str = "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}";
