@@ -25,10 +25,6 @@ mod support {
     pub(crate) mod vercel;
 }
 
-/// The fake shares the processors: it is to take as little of them as it can.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 #[cfg(target_os = "linux")]
 fn main() {
     waves::main();
