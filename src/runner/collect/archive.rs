@@ -36,7 +36,8 @@ pub(super) enum Archive {
 }
 
 impl Archive {
-    /// Downloads `from`, a large one to the disk of `directory`, more than once where that fails; `None` where there is no such path.
+    /// Downloads `from`, a large one to the disk of `directory`, more than once where that fails; `None` where there is no
+    /// such path.
     pub(super) async fn download(
         sandbox: &mut dyn Sandbox,
         from: &Utf8Path,
