@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const EXIT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// An exit that is known no later than this after the end of the output ended it.
-const AT_ONCE: Duration = Duration::from_millis(250);
+const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// How often starting is tried.
 const TRIES: u32 = 6;
