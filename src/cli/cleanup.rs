@@ -59,7 +59,7 @@ pub(super) fn delete_left(
         delete(&directory, config, driver, context).unwrap_or_else(|failure| {
             let why = with_causes(failure.error.as_ref());
             tell(&format!(
-                "error: the sandboxes of `{directory}` are not deleted: {why}"
+                "error: cannot tell whether anything of `{directory}` is left: {why}"
             ));
             Left::Some
         })

@@ -21,7 +21,7 @@ const WORKFLOW: &str = ".github/workflows/evals.yml";
 
 pub(super) fn init(arguments: &InitArguments, context: &Context) -> Result<ExitCode, Failure> {
     let root = &context.current_dir;
-    let preset = choose(given(arguments.preset.as_deref()), root)?;
+    let preset = given(arguments.preset.as_deref()).map(named).transpose()?;
     let label = given(arguments.label.as_deref()).map(check_label).transpose()?;
     let place = Place::of(root);
     if !place::is_plain(&place.down) {
@@ -31,7 +31,7 @@ pub(super) fn init(arguments: &InitArguments, context: &Context) -> Result<ExitC
     let there = CONFIG_FILES.iter().find(|path| root.join(path).exists());
     let (name, config) = match there {
         Some(there) => (*there, fs_err::read_to_string(root.join(there))?),
-        None => (CONFIG_FILES[0], preset.config()),
+        None => (CONFIG_FILES[0], choose(preset, root)?.config()),
     };
     // A configuration that cannot be used is told before anything is written.
     let workflow = preset::workflow(name, &config, label, &place)?;
@@ -50,14 +50,22 @@ pub(super) fn init(arguments: &InitArguments, context: &Context) -> Result<ExitC
     plan::plan(&plan_arguments, context)
 }
 
-fn choose(named: Option<&str>, root: &Utf8Path) -> anyhow::Result<Preset> {
-    if let Some(name) = named {
-        return Preset::named(name).with_context(|| {
-            let known: Vec<&str> = Preset::names().collect();
-            format!("`{name}` is no preset: expected one of {}", known.join(", "))
-        });
-    }
+fn named(name: &str) -> anyhow::Result<Preset> {
+    Preset::named(name).with_context(|| {
+        let known: Vec<&str> = Preset::names().collect();
+        format!("`{name}` is no preset: expected one of {}", known.join(", "))
+    })
+}
+
+/// The preset of the harness that is found here, or the one that was named, with what is found of its harness.
+fn choose(named: Option<Preset>, root: &Utf8Path) -> anyhow::Result<Preset> {
     let found = catalog::harnesses(root)?;
+    if let Some(named) = named {
+        let mut presets = found.iter().map(|(harness, _)| Preset::of(harness));
+        return Ok(presets
+            .find(|preset| preset.name() == named.name())
+            .unwrap_or(named));
+    }
     match found.as_slice() {
         [] => {
             tell("no harness is recognised here: the configuration is a beginning to fill in");

@@ -10,9 +10,14 @@ use crate::store;
 /// Where runs go that are not told where.
 const OUTPUT_ROOT: &str = "evalwave-out";
 
+/// The directory of the runs that are not told where to go.
+pub(super) fn root(context: &Context) -> Utf8PathBuf {
+    context.current_dir.join(OUTPUT_ROOT)
+}
+
 /// The newest run that evalwave named itself.
 pub(super) fn newest(context: &Context) -> Option<Utf8PathBuf> {
-    let root = context.current_dir.join(OUTPUT_ROOT);
+    let root = root(context);
     let latest = root.join("latest");
     if latest.is_dir() {
         return Some(latest);
@@ -32,6 +37,8 @@ pub(super) struct Output {
     pub(super) directory: Utf8PathBuf,
     /// As the user would type it.
     pub(super) shown: Utf8PathBuf,
+    /// Where earlier runs may be.
+    root: Utf8PathBuf,
     /// The link to the newest run, where evalwave named the directory itself.
     latest: Option<Utf8PathBuf>,
 }
@@ -44,16 +51,18 @@ impl Output {
                 run_id,
                 directory: context.absolute(named),
                 shown: named.to_owned(),
+                root: root(context),
                 latest: None,
             },
             None => {
                 let shown = Utf8Path::new(OUTPUT_ROOT).join(&run_id);
-                let latest = context.current_dir.join(OUTPUT_ROOT).join("latest");
+                let root = root(context);
                 Self {
                     run_id,
                     directory: context.absolute(&shown),
                     shown,
-                    latest: Some(latest),
+                    latest: Some(root.join("latest")),
+                    root,
                 }
             }
         }
@@ -84,9 +93,6 @@ impl Output {
 
     /// What no sandbox receives.
     pub(super) fn roots(&self) -> Vec<Utf8PathBuf> {
-        let root = self.latest.as_ref().and_then(|latest| latest.parent());
-        std::iter::once(self.directory.clone())
-            .chain(root.map(Utf8Path::to_owned))
-            .collect()
+        vec![self.directory.clone(), self.root.clone()]
     }
 }

@@ -8,6 +8,7 @@ use super::arguments::{SelectionArguments, SnapshotAction, SnapshotArguments};
 use super::arms::Driver;
 use super::context::{self, Context};
 use super::job::{self, Means};
+use super::output;
 use super::past::Past;
 use super::sources::Suite;
 use super::{Failure, engine, print, tell, vercel};
@@ -71,7 +72,8 @@ pub(super) fn act(
     };
     let plan = suite.plan(&selection(None), &past)?;
     let means = Means::without_secrets(config, context);
-    let workspace = job::workspace(config, &suite.root, &[])?;
+    // What a run leaves out as well.
+    let workspace = job::workspace(config, &suite.root, &[output::root(context)])?;
     let now = context::now();
     let job = job::job(config, &means, workspace, plan, context::new_run_id(now), now)?;
     let backend = vercel::backend(of_vercel, &job, &suite.root, context)?;

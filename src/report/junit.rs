@@ -25,7 +25,9 @@ pub(super) fn render(summary: &Summary) -> String {
         report.add_test_suite(suite);
     }
     let text = report.to_string();
-    text.expect("text is written into memory, and what XML cannot hold is left out of it")
+    let text = text.expect("text is written into memory, and its control characters are left out of it");
+    // Two characters more that XML cannot hold.
+    text.replace(['\u{FFFE}', '\u{FFFF}'], "\u{FFFD}")
 }
 
 fn case(pair: &PairSummary) -> TestCase {

@@ -16,6 +16,7 @@ mod script;
 mod session;
 mod snapshot;
 mod stream;
+mod under_way;
 mod warm;
 
 use std::collections::HashMap;
@@ -40,13 +41,14 @@ use archive::Archives;
 use client::Client;
 pub use client::Credentials;
 pub use create::Repository;
-use create::{NoSandbox, Origin, body, create, version};
+use create::{Creation, NoSandbox, Origin, body, create, version};
 pub use error::VercelError;
 pub use key::Key;
 use machine::Machine;
 use reaper::VercelReaper;
 use session::Session;
 pub use snapshot::SnapshotState;
+use under_way::{Unclaimed, UnderWay};
 use warm::WarmStart;
 
 /// Open files for everything but attempts: the run's own, as many as are written at once, and the connections that are
@@ -124,6 +126,7 @@ struct Engine {
     repository: Option<Repository>,
     archives: Archives,
     warm: WarmStart,
+    under_way: UnderWay,
     /// The turns of sandboxes that are about to be started, by name.
     turns: Mutex<HashMap<String, (Admission, Turn)>>,
     /// The session that this process makes a snapshot of.
@@ -146,6 +149,7 @@ impl VercelBackend {
             repository,
             archives: Archives::default(),
             warm: WarmStart::default(),
+            under_way: UnderWay::default(),
             turns: Mutex::default(),
             own_builder: Mutex::default(),
             now,
@@ -225,17 +229,40 @@ impl Backend for VercelBackend {
             Some(turn) => turn,
             None => engine.account.creations.admit(engine.config.vcpus).await,
         };
-        let started = engine.start(spec, turn).await.map_err(NoSandbox::failure)?;
+        let place = Arc::new(place);
+        let unclaimed = Unclaimed {
+            account: Arc::clone(&engine.account),
+            under_way: engine.under_way.clone(),
+            name: spec.name.clone(),
+            place: Some(Arc::clone(&place)),
+        };
+        let started = engine.start(spec, &place, turn).await;
+        if !matches!(started, Err(NoSandbox::Lost(_))) {
+            unclaimed.settled();
+        }
         Ok(Box::new(Machine::new(
             Arc::clone(engine),
             spec.name.clone(),
-            started,
+            started.map_err(NoSandbox::failure)?,
             place,
         )))
     }
 
     fn reaper(&self) -> &dyn Reaper {
-        &self.0.account.reaper
+        self
+    }
+}
+
+#[async_trait]
+impl Reaper for VercelBackend {
+    fn whereabouts(&self) -> Whereabouts {
+        self.0.account.whereabouts()
+    }
+
+    /// A sandbox that the service is about to create is in no list yet, nor is it there to be deleted.
+    async fn reap(&self, run_id: &str, left: &[LeftSandbox]) -> Result<Reaped, SandboxError> {
+        self.0.under_way.none().await;
+        self.0.account.reap(run_id, left).await
     }
 }
 
@@ -249,10 +276,15 @@ struct Started {
 
 impl Engine {
     /// Starts a machine: from the snapshot, and where that is refused, from nothing.
-    async fn start(&self, spec: &SandboxSpec, turn: Turn) -> Result<Started, NoSandbox> {
+    async fn start(
+        &self,
+        spec: &SandboxSpec,
+        place: &Arc<Admission>,
+        turn: Turn,
+    ) -> Result<Started, NoSandbox> {
         let (turn, why) = match self.warm.now() {
             Err(why) => (turn, why),
-            Ok(id) => match self.create(spec, &Origin::Snapshot(&id), turn).await {
+            Ok(id) => match self.create(spec, &Origin::Snapshot(&id), place, turn).await {
                 Ok(session) => {
                     let snapshot = Ok(id);
                     return Ok(Started { session, snapshot });
@@ -271,7 +303,7 @@ impl Engine {
                 }
             },
         };
-        let session = self.create(spec, &self.cold_origin(), turn).await?;
+        let session = self.create(spec, &self.cold_origin(), place, turn).await?;
         Ok(Started {
             session,
             snapshot: Err(why),
@@ -282,27 +314,34 @@ impl Engine {
         &self,
         spec: &SandboxSpec,
         origin: &Origin<'_>,
+        place: &Arc<Admission>,
         turn: Turn,
     ) -> Result<Session, NoSandbox> {
-        let config = &self.config;
-        let body = body(&self.account.client.project_id, config, spec, origin);
-        let version = version(config, origin);
-        let created = create(
-            &self.account.client,
-            &self.account.creations,
-            config.vcpus,
-            version,
-            &spec.name,
-            &body,
-            turn,
-        )
-        .await?;
+        let created = create(&self.creation(&self.config, spec, origin, place), turn).await?;
         let session = self.session(&created.session);
         session
             .wait_running(&self.account.client, created.session.status)
             .await
             .map_err(NoSandbox::Lost)?;
         Ok(session)
+    }
+
+    fn creation<'a>(
+        &'a self,
+        config: &'a VercelConfig,
+        spec: &'a SandboxSpec,
+        origin: &Origin<'_>,
+        place: &'a Arc<Admission>,
+    ) -> Creation<'a> {
+        Creation {
+            account: &self.account,
+            under_way: &self.under_way,
+            place,
+            vcpus: config.vcpus,
+            version: version(config, origin),
+            name: &spec.name,
+            body: Arc::new(body(&self.account.client.project_id, config, spec, origin)),
+        }
     }
 
     fn cold_origin(&self) -> Origin<'_> {

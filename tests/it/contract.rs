@@ -138,6 +138,7 @@ macro_rules! contract {
                 much_output_streams_through_in_small_chunks
                 a_receiver_that_is_gone_does_not_hold_the_command_up
                 the_environment_is_built_from_empty
+                variables_arrive_whatever_a_script_of_the_engines_may_call_its_own
                 standard_input_is_empty
                 home_and_the_directory_for_temporary_files_are_the_sandboxs_own
                 a_secret_is_in_the_environment_and_nowhere_else;

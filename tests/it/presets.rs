@@ -315,7 +315,13 @@ fn what_is_not_clear_is_asked_for() {
         "{said}"
     );
     assert!(!project.suite.path().join("evalwave.yml").exists());
-    project.ev(&["init", "--preset", "inspect"]).code(4);
+    project.ev(&["init", "--preset", "inspect"]).success();
+    let written = fs_err::read_to_string(project.suite.path().join("evalwave.yml")).unwrap();
+    assert!(written.contains("suite/*.py"), "{written}");
+    // What is there needs no preset.
+    fs_err::remove_file(project.suite.path().join(".github/workflows/evals.yml")).unwrap();
+    let again = project.ev(&["init"]).success();
+    assert!(stderr(&again).contains("wrote `.github/workflows/evals.yml`"));
 
     let refused = project.ev(&["init", "--preset", "nose"]).code(2);
     assert!(stderr(&refused).contains("expected one of supabase-evals"));

@@ -47,6 +47,14 @@ fn run() -> Summary {
 }
 
 #[test]
+fn junit_holds_nothing_that_xml_cannot_hold() {
+    let mut summary = run();
+    summary.run.suite = "a\u{fffe}b\u{ffff}c\u{1}d".into();
+    let text = report::junit(&summary);
+    assert!(text.contains("name=\"a\u{fffd}b\u{fffd}cd\""), "{text}");
+}
+
+#[test]
 fn junit_has_a_case_for_each_pair_and_tells_failures_from_errors() {
     insta::assert_snapshot!(report::junit(&run()), @r#"
     <?xml version="1.0" encoding="UTF-8"?>

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::ReadError;
-use super::value::{add, count, failure, known, lenient, not_negative, note, score};
+use super::value::{add, as_name, count, failure, known, lenient, not_negative, note, score};
 use super::{Row, RowEnding};
 use crate::model::{Check, Reading, ReadingVerdict, Usage};
 use crate::results::json;
@@ -305,7 +305,7 @@ impl Log {
 impl Sample {
     fn name(&self) -> String {
         match &self.id {
-            Value::String(id) => id.clone(),
+            Value::String(id) => as_name(id),
             other => other.to_string(),
         }
     }

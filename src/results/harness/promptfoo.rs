@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::ReadError;
-use super::value::{add, amount, count, failure, known, lenient, not_negative, note, score};
+use super::value::{add, amount, as_name, count, failure, known, lenient, not_negative, note, score};
 use super::{Row, RowEnding};
 use crate::model::{Check, Reading, ReadingVerdict, Usage};
 use crate::results::json;
@@ -124,7 +124,7 @@ pub(super) fn rows(text: &str) -> Result<Vec<Row>, ReadError> {
     let rows = results.iter().zip(runs).map(|(result, run)| {
         let provider = result.provider_name();
         let experiment = match (&result.prompt.label, many_prompts) {
-            (Some(label), true) => format!("{provider} · {}", label.trim()),
+            (Some(label), true) => format!("{provider} · {}", as_name(label)),
             (None, true) => format!("{provider} · prompt {}", result.prompt_idx + 1),
             _ => provider.clone(),
         };
@@ -226,7 +226,7 @@ impl Answer {
     fn provider_name(&self) -> String {
         let named = |key: &str| self.provider[key].as_str().filter(|name| !name.trim().is_empty());
         let name = named("label").or(named("id")).or(self.provider.as_str());
-        name.map_or("a provider without a name", str::trim).to_owned()
+        as_name(name.unwrap_or("a provider without a name"))
     }
 
     fn test_key(&self) -> String {
@@ -239,9 +239,9 @@ impl Answer {
 
     /// A test's description, or else its variables, which tell it from the others.
     fn test_name(&self) -> String {
-        let described = self.test_case.description.as_deref().map(str::trim);
+        let described = self.test_case.description.as_deref().map(as_name);
         match described.filter(|text| !text.is_empty()) {
-            Some(description) => description.to_owned(),
+            Some(description) => description,
             None => self.vars.to_string(),
         }
     }

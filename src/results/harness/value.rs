@@ -20,6 +20,15 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
+/// A harness's free text as a name: on one line, as names are.
+pub(super) fn as_name(text: &str) -> String {
+    let words = text.split(|char: char| char.is_whitespace() || char.is_control());
+    words
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
 /// What a value is, in words.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
@@ -104,4 +113,19 @@ pub(super) fn add(one: Usage, other: Usage) -> Usage {
 /// A usage, where any of it is known.
 pub(super) fn known(usage: Usage) -> Option<Usage> {
     (usage != Usage::default()).then_some(usage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::as_name;
+
+    #[test]
+    fn free_text_becomes_a_name_of_one_line() {
+        let prompt = "prompts/a.txt: You are helpful.\r\n\tAnswer {{question}} \u{1b}[1m\n";
+        assert_eq!(
+            as_name(prompt),
+            "prompts/a.txt: You are helpful. Answer {{question}} [1m"
+        );
+        assert_eq!(as_name(" \n "), "");
+    }
 }

@@ -241,10 +241,11 @@ pub(super) fn run(preamble: &Preamble<'_>, run: &Run<'_>) -> String {
         "h=${w%/workspace}; HOME=$h/home; TMPDIR=$h/tmp; LANG=${LANG:-C.UTF-8}\n\
          export HOME TMPDIR LANG\n",
     );
+    // Before the attempt's own variables, which may have the name of one of these.
+    let _ = writeln!(text, "export {MARK_VARIABLE}=\"$o\"");
     for (name, value) in run.env {
         let _ = writeln!(text, "export {name}={}", quoted(value));
     }
-    let _ = writeln!(text, "export {MARK_VARIABLE}=\"$o\"");
     let words: Vec<String> = match run.line {
         CommandLine::Shell(line) => vec!["sh".to_owned(), "-c".to_owned(), quoted(line)],
         CommandLine::Argv(argv) => argv.iter().map(|word| quoted(word)).collect(),

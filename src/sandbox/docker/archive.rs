@@ -1,6 +1,6 @@
 //! Files on their way into a container and out of it, as tars that are never whole in memory.
 
-use std::io;
+use std::io::{self, Read as _};
 use std::sync::Arc;
 
 use bollard::container::PathStatResponse;
@@ -82,7 +82,12 @@ fn pack(root: &Utf8Path, files: &[Utf8PathBuf], into: impl io::Write) -> io::Res
             header.set_size(0);
             tar.append_link(&mut header, file, fs_err::read_link(&path)?)?;
         } else {
-            tar.append_data(&mut header, file, fs_err::File::open(&path)?)?;
+            // Exactly as many bytes as the header says, whatever becomes of the file meanwhile.
+            let size = metadata.len();
+            header.set_size(size);
+            let opened = fs_err::File::open(&path)?;
+            let padded = opened.take(size).chain(io::repeat(0)).take(size);
+            tar.append_data(&mut header, file, padded)?;
         }
     }
     tar.into_inner()?.flush()
@@ -101,6 +106,25 @@ pub(super) async fn download(
         top if top.as_str().is_empty() => workspace.join("."),
         below => workspace.join(below),
     };
+    let outside = || {
+        SandboxError::new(format!(
+            "cannot bring `{from}` out of the container: it leads out of the workspace"
+        ))
+    };
+    // The engine follows a link on the way without a word.
+    let parents = path.ancestors().skip(1);
+    for parent in parents.take_while(|parent| parent.starts_with(workspace) && *parent != workspace) {
+        match stat(docker, id, parent).await? {
+            Some(found)
+                if found.file_mode & LINK != 0
+                    && !Utf8Path::new(&found.link_target).starts_with(workspace) =>
+            {
+                return Err(outside());
+            }
+            Some(_) => {}
+            None => return Ok(None),
+        }
+    }
     let Some(mut found) = stat(docker, id, &path).await? else {
         return Ok(None);
     };
@@ -108,9 +132,7 @@ pub(super) async fn download(
     if found.file_mode & LINK != 0 {
         source = found.link_target.clone().into();
         if !source.starts_with(workspace) {
-            return Err(SandboxError::new(format!(
-                "cannot bring `{from}` out of the container: it leads out of the workspace"
-            )));
+            return Err(outside());
         }
         match stat(docker, id, &source).await? {
             Some(target) => found = target,
@@ -225,4 +247,32 @@ pub(super) fn matching(listed: &[u8], pattern: &Utf8Path) -> Result<Vec<String>,
         glob.is_match(path.strip_prefix("./")?).then(|| path.to_owned())
     });
     Ok(paths.collect())
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use std::io::Read as _;
+
+    use super::pack;
+
+    #[test]
+    fn a_file_has_the_size_that_it_had_when_it_was_looked_at_and_the_next_one_is_whole() {
+        // The kernel says of each that it is empty, and then it is not.
+        let mut tar = Vec::new();
+        pack("/proc".into(), &["uptime".into(), "version".into()], &mut tar).unwrap();
+        let empty = |name: &str| (name.to_owned(), String::new());
+        assert_eq!(entries(&tar), [empty("uptime"), empty("version")]);
+    }
+
+    fn entries(tar: &[u8]) -> Vec<(String, String)> {
+        let mut archive = tar::Archive::new(tar);
+        let entries = archive.entries().unwrap().map(|entry| {
+            let mut entry = entry.unwrap();
+            let mut text = String::new();
+            entry.read_to_string(&mut text).unwrap();
+            (entry.path().unwrap().display().to_string(), text)
+        });
+        entries.collect()
+    }
 }

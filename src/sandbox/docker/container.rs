@@ -21,8 +21,14 @@ use crate::sandbox::disk::{LEFT, full};
 use crate::sandbox::path::inside;
 use crate::sandbox::{Command, Exit, Sandbox, SandboxError, Workspace};
 
-/// How long the engine may take to tell of used-up memory after it has killed for it.
-const OOM_LINGER: Duration = Duration::from_secs(1);
+/// How long the engine may take to tell of used-up memory after something was killed.
+const OOM_LINGER: Duration = Duration::from_secs(5);
+
+/// The same where nothing says that anything was, or it has told of that already.
+const OOM_MOMENT: Duration = Duration::from_millis(100);
+
+/// Most old results that go in one exec.
+const MOST_OLD: usize = 500;
 
 /// What is known of a container before it is created.
 #[derive(Clone, Debug)]
@@ -93,12 +99,18 @@ impl DockerSandbox {
         let Some(user) = self.place.user.clone() else {
             return Ok(());
         };
-        let workspace = self.place.workspace.to_string();
-        let ended = self.as_root(&["chown", "-R", &user, &workspace], None).await?;
+        let mut words = vec!["find", self.place.workspace.as_str()];
+        // What is mounted there is somebody else's.
+        for mount in &self.shared.config.mounts {
+            words.extend(["-path", mount.target.as_str(), "-prune", "-o"]);
+        }
+        words.extend(["-exec", "chown", "-h", &user, "{}", "+"]);
+        let (ended, said) = self.said(&words).await?;
         match ended.code {
             0 => Ok(()),
             _ => Err(SandboxError::new(format!(
-                "cannot give the workspace to the user `{user}`"
+                "cannot give the workspace to the user `{user}`: {}",
+                String::from_utf8_lossy(&said).trim()
             ))),
         }
     }
@@ -154,9 +166,15 @@ impl DockerSandbox {
             user: Some("0"),
             ..frame(&self.shared, &self.place, &self.daemons)
         };
-        exec.run(&self.shared.docker, &self.id, &mut self.old, None)
-            .await
-            .map(drop)
+        let ended = exec
+            .run(&self.shared.docker, &self.id, &mut self.old, None)
+            .await?;
+        match ended.code {
+            0 => Ok(()),
+            code => Err(SandboxError::new(format!(
+                "cannot delete old results from the sandbox: exit code {code}"
+            ))),
+        }
     }
 
     /// Whether something was killed for memory while a command ran.
@@ -165,12 +183,12 @@ impl DockerSandbox {
             Some(false) => false,
             Some(true) => {
                 // So that what the engine tells of it is known already where it has to be asked the next time.
-                self.ran_out_of_memory(OOM_LINGER / 10).await;
+                self.ran_out_of_memory(OOM_MOMENT).await;
                 true
             }
             // After each command, so that the next one is not blamed for it.
             None if ended.code == 137 => self.ran_out_of_memory(OOM_LINGER).await,
-            None => self.ran_out_of_memory(OOM_LINGER / 10).await,
+            None => self.ran_out_of_memory(OOM_MOMENT).await,
         }
     }
 
@@ -191,7 +209,7 @@ impl DockerSandbox {
             seen += 1;
             if seen > self.out_of_memory {
                 // One command may be told of more than once, and the next is not to be blamed for it.
-                patience = OOM_LINGER / 10;
+                patience = OOM_MOMENT;
             }
         }
         let more = seen > self.out_of_memory;
@@ -254,7 +272,13 @@ impl Sandbox for DockerSandbox {
                     "cannot look for `{pattern}` in the sandbox"
                 )));
             }
-            self.old.extend(archive::matching(&listed, &path)?);
+            for found in archive::matching(&listed, &path)? {
+                self.old.push(found);
+                // An exec takes only so many words.
+                if self.old.len() == MOST_OLD {
+                    self.remove_old().await?;
+                }
+            }
         }
         // It goes in the same exec that runs the next command: an exec of its own takes longer than `true` does.
         self.old.push(format!("./{path}"));

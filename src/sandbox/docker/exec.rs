@@ -30,6 +30,12 @@ const OUTPUT_SILENCE: Duration = Duration::from_millis(500);
 /// How long a container may take to end after its commands did.
 const ENDING_LINGER: Duration = Duration::from_secs(1);
 
+/// Most bytes of what the engine says in place of a command.
+const MOST_EXCUSE: usize = 2 * 1024;
+
+/// From here on an exit code is a signal's.
+const FIRST_SIGNAL: i32 = 129;
+
 /// Largest piece of output.
 const CHUNK: usize = 16 * 1024;
 
@@ -95,6 +101,8 @@ impl Exec<'_> {
             ));
         };
         let mut reports = Vec::new();
+        // What the engine says in place of a command that it could not start.
+        let mut excuse = Vec::new();
         let mut deadline: Option<Instant> = None;
         loop {
             let next = match deadline {
@@ -117,10 +125,14 @@ impl Exec<'_> {
                     }
                 }
                 Some(Ok(said)) => {
+                    let said = said.into_bytes();
                     // Its report may come after what it prints.
                     old.clear();
+                    if !reports.starts_with(BEGUN) && excuse.len() < MOST_EXCUSE {
+                        excuse.extend_from_slice(&said);
+                    }
                     if let Some(output) = output {
-                        for piece in said.into_bytes().chunks(CHUNK) {
+                        for piece in said.chunks(CHUNK) {
                             // Without a receiver it goes nowhere; the command must not notice.
                             let _ = output.send(piece.to_vec()).await;
                         }
@@ -132,7 +144,11 @@ impl Exec<'_> {
         }
         match read_report(&String::from_utf8_lossy(&reports))? {
             Some(ended) => Ok(ended),
-            None => without_report(docker, container, &id).await,
+            None => {
+                let begun = reports.starts_with(BEGUN);
+                let excuse = (!begun).then(|| String::from_utf8_lossy(&excuse).trim().to_owned());
+                without_report(docker, container, &id, excuse).await
+            }
         }
     }
 
@@ -199,8 +215,14 @@ fn read_ended(line: &str) -> Option<Ended> {
     })
 }
 
-/// Something killed even what the command runs under: the command, or the end of the whole container.
-async fn without_report(docker: &Docker, container: &str, id: &str) -> Result<Ended, SandboxError> {
+/// Something killed even what the command runs under: the command, or the end of the whole container. With an `excuse`,
+/// empty or not, the command has never begun. Either way a code that is no signal's is not the command's own.
+async fn without_report(
+    docker: &Docker,
+    container: &str,
+    id: &str,
+    excuse: Option<String>,
+) -> Result<Ended, SandboxError> {
     let lost = || SandboxError {
         class: Some(ErrorClass::SandboxLost),
         message: "the container ended while the command ran".to_owned(),
@@ -216,8 +238,16 @@ async fn without_report(docker: &Docker, container: &str, id: &str) -> Result<En
     let inspected = docker.inspect_exec(id).await;
     let inspected = inspected.map_err(|error| failed("lost the command", error))?;
     let code = inspected.exit_code.and_then(|code| i32::try_from(code).ok());
+    let code = code.ok_or_else(lost)?;
+    if excuse.is_some() || code < FIRST_SIGNAL {
+        let why = excuse.filter(|said| !said.is_empty());
+        let why = why.unwrap_or_else(|| format!("the shell around it ended with {code}"));
+        return Err(SandboxError::new(format!(
+            "cannot run the command in the container: {why}\nsee whether `sandbox.pids` leaves room for it, and how large `attempt.env` is"
+        )));
+    }
     Ok(Ended {
-        code: code.ok_or_else(lost)?,
+        code,
         short_of_memory: None,
         daemons: String::new(),
     })

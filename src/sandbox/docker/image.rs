@@ -30,6 +30,8 @@ pub(super) struct Image {
     pub(super) workspace: Utf8PathBuf,
     /// The user that it names.
     pub(super) user: Option<String>,
+    /// Where it has volumes of its own.
+    pub(super) volumes: Vec<String>,
     /// Its own variables.
     env: Vec<String>,
 }
@@ -43,6 +45,7 @@ impl Image {
             boot: Boot::Cold,
             workspace: directory.unwrap_or_else(|| WORKSPACE.to_owned()).into(),
             user: config.user.filter(|user| !user.is_empty()),
+            volumes: config.volumes.unwrap_or_default(),
             env: config.env.unwrap_or_default(),
         }
     }

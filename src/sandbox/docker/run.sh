@@ -2,32 +2,33 @@
 # Arguments: the pids of the daemons, whether there may be other processes to spare, whether the command's own are to
 # be kept, the number of old results, their paths, and the command.
 # Its standard input is the link to evalwave: when that is closed, everything is killed. Reports go out on its standard
-# error; the command's output, both streams in their order, on its standard output.
-daemons=$1 spare=$2 stay=$3 old=$4
+# error; the command's output, both streams in their order, on its standard output. Its variables have names that the
+# attempt's own do not have: those are its environment too, and go on to the command as they are.
+evalwave_daemons=$1 evalwave_spare=$2 evalwave_stay=$3 evalwave_old=$4
 shift 4
 exec 3<&0 4>&1 5>&2 </dev/null >/dev/null 2>&1
 set -f
 trap : TERM INT HUP QUIT USR1 USR2 PIPE
-work=$(pwd -P)
+evalwave_work=$(pwd -P)
 
 # Its parent and its session; false where it is none to kill.
 look() {
-  IFS= read -r stat <"/proc/$1/stat" || return 1
-  set -- ${stat##*) }
-  state=$1 parent=$2 session=$4
-  case $state in Z | X) return 1 ;; esac
+  IFS= read -r evalwave_stat <"/proc/$1/stat" || return 1
+  set -- ${evalwave_stat##*) }
+  evalwave_state=$1 evalwave_parent=$2 evalwave_session=$4
+  case $evalwave_state in Z | X) return 1 ;; esac
   # The session of the first process: what keeps the container alive.
-  case $session in 0 | 1) return 1 ;; esac
+  case $evalwave_session in 0 | 1) return 1 ;; esac
 }
 
 # Whether it is a daemon, or a daemon's.
 is_kept() {
-  at=$1
+  evalwave_at=$1
   while :; do
-    case " $daemons " in *" $at "* | *" $session "*) return 0 ;; esac
-    case $parent in '' | 0 | 1 | *[!0-9]*) return 1 ;; esac
-    at=$parent
-    look "$at" || return 1
+    case " $evalwave_daemons " in *" $evalwave_at "* | *" $evalwave_session "*) return 0 ;; esac
+    case $evalwave_parent in '' | 0 | 1 | *[!0-9]*) return 1 ;; esac
+    evalwave_at=$evalwave_parent
+    look "$evalwave_at" || return 1
   done
 }
 
@@ -38,61 +39,61 @@ processes() {
 
 # Kills everything but itself, its caller, and what is to be kept.
 sweep() {
-  if [ "$spare" = no ]; then
+  if [ "$evalwave_spare" = no ]; then
     kill -9 -1
     return
   fi
-  rounds=0
-  while [ "$rounds" -lt 100 ]; do
-    found=
-    read -r self _ </proc/self/stat
-    for pid in $(processes); do
-      case $pid in 1 | "$self" | "$1") continue ;; esac
-      look "$pid" || continue
-      is_kept "$pid" || { kill -9 "$pid" && found=$pid; }
+  evalwave_rounds=0
+  while [ "$evalwave_rounds" -lt 100 ]; do
+    evalwave_found=
+    read -r evalwave_self _ </proc/self/stat
+    for evalwave_pid in $(processes); do
+      case $evalwave_pid in 1 | "$evalwave_self" | "$1") continue ;; esac
+      look "$evalwave_pid" || continue
+      is_kept "$evalwave_pid" || { kill -9 "$evalwave_pid" && evalwave_found=$evalwave_pid; }
     done
-    [ -n "$found" ] || return
-    rounds=$((rounds + 1))
+    [ -n "$evalwave_found" ] || return
+    evalwave_rounds=$((evalwave_rounds + 1))
   done
 }
 
 # What survives of `boot`, and with it the shell that passes its output on; nothing where nothing does.
 survivors() {
-  found=
-  for pid in $(processes); do
-    case $pid in 1 | "$$") continue ;; esac
-    look "$pid" || continue
+  evalwave_found=
+  for evalwave_pid in $(processes); do
+    case $evalwave_pid in 1 | "$$") continue ;; esac
+    look "$evalwave_pid" || continue
     # This shell's own helpers and what they run.
-    [ "$parent" = "$$" ] && continue
-    look "$parent" && [ "$parent" = "$$" ] && continue
-    found="$found $pid"
+    [ "$evalwave_parent" = "$$" ] && continue
+    look "$evalwave_parent" && [ "$evalwave_parent" = "$$" ] && continue
+    evalwave_found="$evalwave_found $evalwave_pid"
   done
-  [ -z "$found" ] || echo " $$$found"
+  [ -z "$evalwave_found" ] || echo " $$$evalwave_found"
 }
 
 # Deletes an old result; one behind a link that leads out of the workspace is not the attempt's.
 remove() (
   cd -P -- "${1%/*}" || exit 0
-  case $(pwd -P)/ in "$work"/*) rm -rf -- "./${1##*/}" ;; esac
+  case $(pwd -P)/ in "$evalwave_work"/*) rm -rf -- "./${1##*/}" ;; esac
 )
 
 # How often the kernel has killed in this container for memory; nothing where it does not say.
 count_kills() {
-  for file in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
-    [ -r "$file" ] || continue
-    while read -r name number; do
-      case $name in oom_kill) echo "$number" ;; esac
-    done <"$file"
+  for evalwave_file in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
+    [ -r "$evalwave_file" ] || continue
+    while read -r evalwave_name evalwave_number; do
+      case $evalwave_name in oom_kill) echo "$evalwave_number" ;; esac
+    done <"$evalwave_file"
   done
 }
 
 # Whether it has done so while the command ran.
 look_at_memory() {
-  memory=$(count_kills)
-  case $memory in
-    '') memory=unknown ;;
-    "$kills") memory=enough ;;
-    *) memory=short ;;
+  evalwave_memory=$(count_kills)
+  case $evalwave_memory in
+    '') evalwave_memory=unknown ;;
+    "$evalwave_kills") evalwave_memory=enough ;;
+    *) evalwave_memory=short ;;
   esac
 }
 
@@ -102,23 +103,23 @@ look_at_memory() {
   read -r _ <&3
   sweep none
 ) &
-watcher=$!
+evalwave_watcher=$!
 
-while [ "$old" -gt 0 ]; do
+while [ "$evalwave_old" -gt 0 ]; do
   remove "$1" || { printf 'refused %s\n' "$1" >&5; exit; }
   shift
-  old=$((old - 1))
+  evalwave_old=$((evalwave_old - 1))
 done
 echo begun >&5
-kills=$(count_kills)
+evalwave_kills=$(count_kills)
 
-if [ "$stay" = yes ]; then
+if [ "$evalwave_stay" = yes ]; then
   {
     (exec 3<&- 4>&- 5>&-; exec "$@") 2>&1
-    code=$?
+    evalwave_code=$?
     look_at_memory
-    kill -9 "$watcher"
-    printf '\nended %s %s%s\n' "$code" "$memory" "$(survivors)" >&5
+    kill -9 "$evalwave_watcher"
+    printf '\nended %s %s%s\n' "$evalwave_code" "$evalwave_memory" "$(survivors)" >&5
   } | {
     # Once nobody reads it any more, what a daemon writes goes nowhere, and does not kill it.
     cat >&4 3<&- 5>&-
@@ -128,9 +129,9 @@ if [ "$stay" = yes ]; then
   exit 1
 else
   (exec 3<&- 5>&-; exec "$@") >&4 2>&4 4>&-
-  code=$?
+  evalwave_code=$?
   look_at_memory
   sweep "$$"
-  printf '\nended %s %s\n' "$code" "$memory" >&5
-  exit "$code"
+  printf '\nended %s %s\n' "$evalwave_code" "$evalwave_memory" >&5
+  exit "$evalwave_code"
 fi

@@ -34,6 +34,11 @@ pub(super) async fn make(
             "with `read-only: true` the workspace is a volume, which no image can hold".to_owned(),
         )));
     }
+    if let Some(volume) = image.volumes.first() {
+        return Ok(Warm::Cold(Some(format!(
+            "the image has a volume at `{volume}`, which no other image can hold"
+        ))));
+    }
     let hashing = {
         let (image, command) = (image.id.clone(), command.clone());
         let workspace = setup.workspace.clone();

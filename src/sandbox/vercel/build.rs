@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::api::{Created, Snapshot, Status};
 use super::client::Ask;
-use super::create::{NoSandbox, body, request, tag, version};
+use super::create::{NoSandbox, request, tag};
 use super::error::{Again, Problem, VercelError};
 use super::key::Key;
 use super::machine::Machine;
@@ -28,6 +28,9 @@ const LOOK: Duration = Duration::from_secs(5);
 
 /// How long making a snapshot may take.
 const MAKING: Duration = Duration::from_secs(600);
+
+/// How long the creation of a build that was given up is waited for.
+const ANSWERED: Duration = Duration::from_secs(20);
 
 /// How often one is asked for.
 const TRIES: u32 = 3;
@@ -81,6 +84,14 @@ impl VercelBackend {
     pub async fn give_up_build(&self, setup: &Setup) -> Result<(), SandboxError> {
         let engine = &self.0;
         let name = engine.key(setup)?.builder();
+        // One that the service is about to create is not there to be deleted yet.
+        let created = tokio::time::timeout(ANSWERED, engine.under_way.none()).await;
+        created.map_err(|_| {
+            SandboxError::new(format!(
+                "the creation of sandbox `{name}` was not answered in {} s",
+                ANSWERED.as_secs()
+            ))
+        })?;
         let given_up = engine.give_up(&name, &setup.spec.run_id).await;
         given_up.map_err(VercelError::in_creation)
     }
@@ -130,7 +141,7 @@ impl Engine {
         });
         if made.is_err() {
             // The next build would wait for this one.
-            let _ = self.account.reaper.delete(&name, Some(&session)).await;
+            let _ = self.give_up(&name, &setup.spec.run_id).await;
         }
         Ok(Some(SnapshotState {
             is_new: true,
@@ -155,7 +166,11 @@ impl Engine {
     }
 
     /// A sandbox for it, and its place among all; `None` where somebody else's took the name first.
-    async fn builder(&self, name: &str, setup: &Setup) -> Result<Option<(Created, Admission)>, VercelError> {
+    async fn builder(
+        &self,
+        name: &str,
+        setup: &Setup,
+    ) -> Result<Option<(Created, Arc<Admission>)>, VercelError> {
         let run_id = &setup.spec.run_id;
         let spec = SandboxSpec {
             name: name.to_owned(),
@@ -169,19 +184,10 @@ impl Engine {
             ..self.config.clone()
         };
         let account = &self.account;
-        let origin = self.cold_origin();
-        let body = body(&account.client.project_id, &config, &spec, &origin);
-        let version = version(&config, &origin);
         let (place, turn) = account.creations.admit(config.vcpus).await;
-        let requested = request(
-            &account.client,
-            &account.creations,
-            config.vcpus,
-            version,
-            &body,
-            turn,
-        );
-        let created = match requested.await {
+        let place = Arc::new(place);
+        let creation = self.creation(&config, &spec, &self.cold_origin(), &place);
+        let created = match request(&creation, turn).await {
             Ok(Some(created)) => Some(created),
             Ok(None) => {
                 let found = self.find_builder(name).await?;
@@ -228,7 +234,7 @@ impl Engine {
         name: &str,
         session: &Session,
         status: Status,
-        place: Admission,
+        place: Arc<Admission>,
         setup: &Setup,
         output: &mpsc::Sender<Vec<u8>>,
     ) -> Result<Snapshot, SandboxError> {

@@ -38,7 +38,7 @@ pub(super) const MOST_SHORT: usize = 512;
 pub(super) const MOST_IDLE: usize = 512;
 
 /// Whoever says to wait longer is not waited for longer.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Who asks, for which project.
 #[derive(Clone, PartialEq, Eq)]

@@ -1,23 +1,29 @@
 //! How a sandbox is asked for: what the request says, how often it is sent, and what a lost answer means. Knows nothing
 //! of what runs in it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use serde_json::{Map, Value, json};
 
+use super::Account;
 use super::api::{Created, Status};
-use super::client::{ANSWER, Ask, Client};
+use super::client::{ANSWER, Ask, Client, LONGEST_WAIT};
 use super::error::{Again, Problem, VercelError};
+use super::under_way::UnderWay;
 use crate::config::{VercelBase, VercelConfig, VercelPolicy};
-use crate::sandbox::limit::{Creations, Turn};
+use crate::sandbox::limit::{Admission, Turn};
 use crate::sandbox::{SandboxError, SandboxSpec};
 
 /// How often a creation is asked for.
 const TRIES: u32 = 12;
 
+/// Where nobody says how long to wait, it is never longer than this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(20);
+
 /// How long one answer may take: a repository may have to be cloned for it.
-const CREATION: Duration = Duration::from_secs(180);
+pub(super) const CREATION: Duration = Duration::from_secs(180);
 
 /// More labels than these are refused.
 const MOST_TAGS: usize = 5;
@@ -170,39 +176,47 @@ impl NoSandbox {
     }
 }
 
+/// What is asked for, by whom.
+pub(super) struct Creation<'a> {
+    pub(super) account: &'a Arc<Account>,
+    pub(super) under_way: &'a UnderWay,
+    /// Its place among those that run.
+    pub(super) place: &'a Arc<Admission>,
+    pub(super) vcpus: u32,
+    /// The version in the path.
+    pub(super) version: &'a str,
+    pub(super) name: &'a str,
+    pub(super) body: Arc<Value>,
+}
+
 /// Asks for a sandbox that nobody else names so, until there is one, or a definite no. `turn` is the first request's.
-pub(super) async fn create(
-    client: &Client,
-    creations: &Creations,
-    vcpus: u32,
-    version: &str,
-    name: &str,
-    body: &Value,
-    turn: Turn,
-) -> Result<Created, NoSandbox> {
-    match request(client, creations, vcpus, version, body, turn).await? {
+pub(super) async fn create(creation: &Creation<'_>, turn: Turn) -> Result<Created, NoSandbox> {
+    match request(creation, turn).await? {
         Some(created) => Ok(created),
-        None => by_name(client, name).await.map_err(NoSandbox::Lost),
+        None => {
+            let found = by_name(&creation.account.client, creation.name).await;
+            found.map_err(NoSandbox::Lost)
+        }
     }
 }
 
 /// Asks for a sandbox; `None` where its name is taken since an answer was lost: by that request, if by nobody else.
-pub(super) async fn request(
-    client: &Client,
-    creations: &Creations,
-    vcpus: u32,
-    version: &str,
-    body: &Value,
-    mut turn: Turn,
-) -> Result<Option<Created>, NoSandbox> {
-    let ask = Ask::post("create the sandbox", vec![version, "sandboxes"], body)
-        .limit(Some(CREATION))
-        .once();
+pub(super) async fn request(creation: &Creation<'_>, mut turn: Turn) -> Result<Option<Created>, NoSandbox> {
+    let Creation {
+        account,
+        under_way,
+        place,
+        version,
+        name,
+        body,
+        vcpus,
+    } = creation;
+    let client = &account.client;
     let mut tried = 0;
     let mut is_unknown = false;
     loop {
         tried += 1;
-        let error = match client.ask::<Created>(&ask).await {
+        let error = match under_way.ask(account, place, version, name, body).await {
             Ok(created) => {
                 turn.passed();
                 return Ok(Some(created));
@@ -227,16 +241,24 @@ pub(super) async fn request(
             Again::Soon => {
                 is_unknown = true;
                 drop(turn);
-                let doubled = Duration::from_secs(1 << tried.min(5)).min(Duration::from_secs(20));
+                let told = error.refusal().and_then(|refusal| refusal.retry_after);
+                let wait = match told {
+                    Some(told) => client.stretch(told.min(LONGEST_WAIT), 1.0, 1.4),
+                    None => client.stretch(
+                        Duration::from_secs(1 << tried.min(5)).min(LONGEST_PAUSE),
+                        0.8,
+                        1.2,
+                    ),
+                };
                 if tried < TRIES {
-                    tokio::time::sleep(client.stretch(doubled, 0.8, 1.2)).await;
+                    tokio::time::sleep(wait).await;
                 }
             }
         }
         if tried == TRIES {
             return Err(NoSandbox::Lost(error));
         }
-        turn = creations.again(vcpus).await;
+        turn = account.creations.again(*vcpus).await;
     }
 }
 

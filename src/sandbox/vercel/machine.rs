@@ -42,7 +42,7 @@ pub(super) struct Machine {
     to_remove: Vec<String>,
     /// What was left of the disk after the last command, as it was told, where it was.
     left: Option<String>,
-    _place: Admission,
+    _place: Arc<Admission>,
 }
 
 /// A command that was started, perhaps.
@@ -56,7 +56,7 @@ struct Abandoned {
 }
 
 impl Machine {
-    pub(super) fn new(engine: Arc<Engine>, name: String, started: Started, place: Admission) -> Self {
+    pub(super) fn new(engine: Arc<Engine>, name: String, started: Started, place: Arc<Admission>) -> Self {
         Self {
             engine,
             name,

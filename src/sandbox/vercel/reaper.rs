@@ -79,6 +79,15 @@ impl VercelReaper {
         }
     }
 
+    async fn delete_all(&self, names: impl Iterator<Item = String>) -> Reaped {
+        let deletions: Vec<Result<bool, SandboxError>> = stream::iter(names)
+            .map(|name| async move { self.delete(&name, None).await.map_err(VercelError::in_sandbox) })
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await;
+        deletions.into_iter().collect()
+    }
+
     /// The names of all sandboxes with a label; the list may be larger than what was asked for, so each is looked at.
     pub(super) async fn labelled(&self, name: &str, value: &str) -> Result<Vec<String>, VercelError> {
         let label = format!("{name}:{value}");
@@ -105,19 +114,29 @@ impl Reaper for VercelReaper {
     }
 
     async fn reap(&self, run_id: &str, left: &[LeftSandbox]) -> Result<Reaped, SandboxError> {
-        // Those that are known by name are deleted also where no list is to be had.
-        let listed = self.labelled(RUN_TAG, &tag(run_id)).await;
-        let mut names: BTreeSet<String> = left.iter().map(|left| left.name.clone()).collect();
-        names.extend(listed.as_ref().ok().into_iter().flatten().cloned());
-        let deletions: Vec<Result<bool, SandboxError>> = stream::iter(names)
-            .map(|name| async move { self.delete(&name, None).await.map_err(VercelError::in_sandbox) })
-            .buffer_unordered(AT_ONCE)
-            .collect()
-            .await;
-        let reaped: Reaped = deletions.into_iter().collect();
-        match listed {
-            Err(error) if reaped.failed.is_empty() => Err(error.in_sandbox()),
-            _ => Ok(reaped),
+        // Those that are known by name first: they are deleted also where no list is to be had, however long that takes.
+        let known: BTreeSet<String> = left.iter().map(|left| left.name.clone()).collect();
+        let mut reaped = self.delete_all(known.iter().cloned()).await;
+        match self.labelled(RUN_TAG, &tag(run_id)).await {
+            Ok(listed) => {
+                let more = listed.into_iter().filter(|name| !known.contains(name));
+                let more = self.delete_all(more).await;
+                reaped.deleted += more.deleted;
+                reaped.failed.extend(more.failed);
+            }
+            Err(error) if reaped.failed.is_empty() => {
+                return Err(SandboxError {
+                    message: format!(
+                        "{} of {} known by name deleted, and whether there are more is not known",
+                        reaped.deleted,
+                        known.len()
+                    ),
+                    source: Some(Box::new(error)),
+                    class: None,
+                });
+            }
+            Err(_) => {}
         }
+        Ok(reaped)
     }
 }

@@ -1,5 +1,6 @@
 //! The shell scripts that run in a sandbox around the user's commands: they start one once and leave nothing of it,
-//! delete, list and pack files. Plain POSIX sh with the tools of any image; everything that varies is an argument.
+//! delete, list and pack files. Plain POSIX sh with the tools of any image; everything that varies is an argument. Where
+//! the attempt's variables are the script's too, its own have names that those do not have.
 
 use camino::Utf8Path;
 
@@ -27,32 +28,32 @@ pub(super) const FOLLOWS: &str = "-";
 
 /// Deletes the paths that the arguments after their number name. One whose directory is not in the workspace is none.
 const REMOVE: &str = r#"
-top=$(pwd -P)
+evalwave_top=$(pwd -P)
 remove() {
-  parent=$(cd -P -- "$(dirname -- "$1")" 2>/dev/null && pwd -P) || return 0
-  case "$parent/" in "$top"/*) ;; *) return 0 ;; esac
+  evalwave_parent=$(cd -P -- "$(dirname -- "$1")" 2>/dev/null && pwd -P) || return 0
+  case "$evalwave_parent/" in "$evalwave_top"/*) ;; *) return 0 ;; esac
   rm -rf -- "$1" 2>/dev/null && return 0
-  chmod u+rwx -- "$parent" 2>/dev/null
+  chmod u+rwx -- "$evalwave_parent" 2>/dev/null
   chmod -R u+rwX -- "$1" 2>/dev/null
   rm -rf -- "$1"
 }
-number=$1; shift
-while [ "$number" -gt 0 ]; do
+evalwave_number=$1; shift
+while [ "$evalwave_number" -gt 0 ]; do
   remove "$1" || { echo "cannot delete $1" >&2; exit 98; }
-  shift; number=$((number - 1))
+  shift; evalwave_number=$((evalwave_number - 1))
 done
 "#;
 
 /// Kills whatever bears the mark of a command, until nothing does: also what has left its group and its session.
 const SWEEP: &str = r#"
 sweep() {
-  round=0
-  while [ "$round" -lt 100 ]; do
-    left=$(grep -lzxF "EVALWAVE_EXEC=$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3)
-    [ -n "$left" ] || return 0
-    kill -9 $left 2>/dev/null
-    round=$((round + 1))
-    if [ "$round" -gt 3 ]; then sleep 0.05; fi
+  evalwave_round=0
+  while [ "$evalwave_round" -lt 100 ]; do
+    evalwave_left=$(grep -lzxF "EVALWAVE_EXEC=$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3)
+    [ -n "$evalwave_left" ] || return 0
+    kill -9 $evalwave_left 2>/dev/null
+    evalwave_round=$((evalwave_round + 1))
+    if [ "$evalwave_round" -gt 3 ]; then sleep 0.05; fi
   done
 }
 "#;
@@ -66,25 +67,25 @@ if [ -e "/tmp/.evalwave/$1/ran" ]; then echo "$2"; fi
 /// What starts a user's command: its own directory is the proof that it was started, so that a request that is sent
 /// again starts nothing.
 const BEGIN: &str = r#"
-id=$1; keep=$2; own=/tmp/.evalwave/$1; shift 2
-mkdir -p /tmp/.evalwave && mkdir "$own" 2>/dev/null || exit 97
+evalwave_id=$1; evalwave_keep=$2; evalwave_own=/tmp/.evalwave/$1; shift 2
+mkdir -p /tmp/.evalwave && mkdir "$evalwave_own" 2>/dev/null || exit 97
 "#;
 
 /// Both streams as one, which keeps their order. What daemons print goes to a file that outlives the request; it is
 /// shown as far as it came. A file that cannot be made would end the shell with a code of its own, were it made by `exec`.
 const RUN: &str = r#"
-session=$(command -v setsid) || session=
-out=$own/out
-if [ "$keep" = 1 ]; then true >"$out" || exit 97; fi
-true >"$own/ran" || exit 97
-if [ "$keep" = 1 ]; then exec 3>"$out"; else exec 3>&1; fi
+evalwave_session=$(command -v setsid) || evalwave_session=
+evalwave_out=$evalwave_own/out
+if [ "$evalwave_keep" = 1 ]; then true >"$evalwave_out" || exit 97; fi
+true >"$evalwave_own/ran" || exit 97
+if [ "$evalwave_keep" = 1 ]; then exec 3>"$evalwave_out"; else exec 3>&1; fi
 # What the shell itself says of a signal is no output of the command. Some shells apply the redirections of a plain
 # command to themselves while it runs, so the command is a subshell.
 exec 2>/dev/null
-(export EVALWAVE_EXEC="$id"; exec $session sh -c 'exec "$@"' sh "$@") </dev/null >&3 2>&3 3>&-
-code=$?
-if [ "$keep" = 1 ]; then cat "$out"; else sweep "$id"; fi
-exit "$code"
+(export EVALWAVE_EXEC="$evalwave_id"; exec $evalwave_session sh -c 'exec "$@"' sh "$@") </dev/null >&3 2>&3 3>&-
+evalwave_code=$?
+if [ "$evalwave_keep" = 1 ]; then cat "$evalwave_out"; else sweep "$evalwave_id"; fi
+exit "$evalwave_code"
 "#;
 
 /// The arguments of packing. An archive of before takes no room from this one.
@@ -101,7 +102,7 @@ const DISKS: &str = "left . /tmp\n";
 const PACK: &str = r#"
 [ -e "$path" ] || exit 44
 real=$(readlink -f -- "$path") || exit 44
-case "$real/" in "$top"/*) ;; *) exit 45 ;; esac
+case "$real/" in "$evalwave_top"/*) ;; *) exit 45 ;; esac
 [ -d "$real" ] || [ -f "$real" ] || exit 44
 mkdir -p /tmp/.evalwave/link
 pack() {

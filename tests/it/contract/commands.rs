@@ -150,6 +150,64 @@ pub(super) async fn home_and_the_directory_for_temporary_files_are_the_sandboxs_
     other.stop().await.unwrap();
 }
 
+pub(super) async fn variables_arrive_whatever_a_script_of_the_engines_may_call_its_own(bench: &Bench) {
+    let mut sandbox = bench.start("names").await;
+    let names = [
+        "a",
+        "at",
+        "c",
+        "code",
+        "command",
+        "count",
+        "daemons",
+        "dir",
+        "file",
+        "found",
+        "h",
+        "home",
+        "i",
+        "id",
+        "keep",
+        "left",
+        "memory",
+        "n",
+        "name",
+        "number",
+        "o",
+        "old",
+        "out",
+        "own",
+        "p",
+        "parent",
+        "path",
+        "pid",
+        "q",
+        "result",
+        "round",
+        "rounds",
+        "self",
+        "session",
+        "spare",
+        "stat",
+        "state",
+        "stay",
+        "top",
+        "w",
+        "watcher",
+        "work",
+        "workspace",
+        "x",
+    ];
+    let env: Vec<(&str, &str)> = names.iter().map(|name| (*name, "mine")).collect();
+    let text: String = names
+        .iter()
+        .map(|name| format!("[ \"${name}\" = mine ] || echo {name}; "))
+        .collect();
+    let (exit, output) = run(&mut *sandbox, &with_env(&env, &text)).await;
+    assert_eq!((exit.unwrap(), output.as_str()), (Exit::Code(0), ""));
+    sandbox.stop().await.unwrap();
+}
+
 pub(super) async fn a_secret_is_in_the_environment_and_nowhere_else(bench: &Bench) {
     const SECRET: &str = "hunter2-in-the-environment";
     let mut sandbox = bench.start("secret").await;

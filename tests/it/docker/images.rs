@@ -52,6 +52,23 @@ async fn an_image_is_built_with_its_progress_told() {
 }
 
 #[tokio::test]
+async fn an_image_with_a_volume_has_no_warm_image_which_would_not_hold_what_is_in_it() {
+    let Some(mut bench) = Bench::new() else { return };
+    bench.config.warm = true;
+    bench.write("lock.txt", "");
+    bench.write("image/Dockerfile", &format!("FROM {IMAGE}\nVOLUME /work\n"));
+    bench.config.image = DockerImage::Built {
+        context: "image".into(),
+        dockerfile: "Dockerfile".into(),
+    };
+    let (prepared, said, _) = prepare(&bench, Some("true")).await;
+    let Ok(Warm::Cold(Some(why))) = prepared else {
+        panic!("{prepared:?} {said}")
+    };
+    assert!(why.contains("a volume at `/work`"), "{why}");
+}
+
+#[tokio::test]
 async fn a_warm_image_is_made_once_and_made_anew_when_anything_in_it_changes() {
     let Some(mut bench) = Bench::new() else { return };
     bench.config.warm = true;

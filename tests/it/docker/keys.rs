@@ -1,6 +1,7 @@
 //! What each key of `sandbox` does to a container.
 
 use std::io::{BufRead as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use evalwave::config::DockerMount;
@@ -167,6 +168,72 @@ async fn mounts_are_there_and_read_only_where_asked_for() {
     let text = "cat /mnt/ro/file.txt; touch /mnt/ro/new 2>/dev/null || echo refused; touch /mnt/rw/new";
     assert_eq!(sh(&mut *sandbox, text).await, "of the hostrefused\n");
     assert!(bench.root.join("shared/new").exists());
+    sandbox.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_mounted_in_the_workspace_stays_its_owners() {
+    let Some(mut bench) = Bench::new() else { return };
+    bench.config.user = Some("agent".to_owned());
+    bench.write("shared/file.txt", "of the host");
+    bench.write("lock.txt", "");
+    for (read_only, target) in [(false, "/work/rw"), (true, "/work/ro")] {
+        bench.config.mounts = vec![DockerMount {
+            source: "./shared".to_owned(),
+            target: target.to_owned(),
+            read_only,
+        }];
+        let mut sandbox = bench.start().await;
+        sandbox.upload(&super::workspace(&bench)).await.unwrap();
+        assert_eq!(sh(&mut *sandbox, "stat -c %U lock.txt .").await, "agent\nagent\n");
+        let owner = |path: &str| fs_err::metadata(bench.root.join(path)).unwrap().uid();
+        assert_eq!(
+            (owner("shared"), owner("shared/file.txt")),
+            (owner("lock.txt"), owner("lock.txt"))
+        );
+        sandbox.stop().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_the_engine_cannot_start_is_no_exit_code_of_its_own() {
+    let Some(bench) = Bench::new() else { return };
+    let mut sandbox = bench.start().await;
+    let large = Command {
+        env: vec![("LARGE".to_owned(), "x".repeat(140_000))],
+        ..shell("exit 0")
+    };
+    let error = run(&mut *sandbox, &large).await.0.unwrap_err();
+    assert!(
+        error
+            .message
+            .starts_with("cannot run the command in the container: "),
+        "{error}"
+    );
+    assert!(error.message.contains("`attempt.env`"), "{error}");
+    sandbox.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_result_behind_a_link_that_leads_out_of_the_workspace_is_not_read() {
+    let Some(bench) = Bench::new() else { return };
+    let mut sandbox = bench.start().await;
+    sh(
+        &mut *sandbox,
+        "mkdir /tmp/far near; echo x >/tmp/far/r.json; echo y >near/r.json",
+    )
+    .await;
+    sh(&mut *sandbox, "ln -s /tmp/far out; ln -s near in").await;
+    let mut tar = Vec::new();
+    assert!(
+        sandbox
+            .download("in/r.json".into(), &mut tar)
+            .await
+            .unwrap()
+            .is_some()
+    );
+    let error = sandbox.download("out/r.json".into(), &mut tar).await.unwrap_err();
+    assert!(error.message.contains("it leads out of the workspace"), "{error}");
     sandbox.stop().await.unwrap();
 }
 

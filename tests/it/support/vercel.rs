@@ -193,6 +193,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>, reset: Arc<Atom
     let mut way = Way::Whole;
     let mut instead = None;
     let mut late = Duration::ZERO;
+    let mut idle = Duration::ZERO;
     match fault {
         None => {}
         Some(Fault::TooMany(seconds)) => instead = Some(Answer::too_many(Some(seconds.to_string()))),
@@ -213,6 +214,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>, reset: Arc<Atom
         Some(Fault::Unlabelled) => way = Way::Unlabelled,
         Some(Fault::ErrorLine) => question.breaks = true,
         Some(Fault::Slow(later_ms)) => late = state::ms(later_ms),
+        Some(Fault::Late(later_ms)) => idle = state::ms(later_ms),
         Some(Fault::SessionOver) => {
             if let Some(id) = question.ids.first() {
                 shared.state().end(id, Status::Stopped);
@@ -221,7 +223,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>, reset: Arc<Atom
     }
     let mut answer = match instead {
         Some(answer) => answer,
-        None => done(&shared, question, method == "GET").await,
+        None => done(&shared, question, method == "GET", idle).await,
     };
     tokio::time::sleep(late).await;
     match way {
@@ -238,12 +240,15 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>, reset: Arc<Atom
 }
 
 /// Does what is asked. What changes something is done to its end, also where nobody waits for the answer any more.
-async fn done(shared: &Arc<Shared>, question: Question, only_looks: bool) -> Answer {
+async fn done(shared: &Arc<Shared>, question: Question, only_looks: bool, idle: Duration) -> Answer {
     let answered = match only_looks {
         true => routes::answer(shared, &question).await,
         false => {
             let shared = Arc::clone(shared);
-            let doing = tokio::spawn(async move { routes::answer(&shared, &question).await });
+            let doing = tokio::spawn(async move {
+                tokio::time::sleep(idle).await;
+                routes::answer(&shared, &question).await
+            });
             doing.await.unwrap()
         }
     };

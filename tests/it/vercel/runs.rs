@@ -186,6 +186,49 @@ fn a_run_that_is_killed_in_mid_wave_leaves_nothing_once_it_is_cleaned_up() {
     assert_eq!(bench.vercel.state().counts.live, 0);
 }
 
+#[test]
+fn a_sandbox_that_comes_to_be_when_nobody_waits_for_it_any_more_is_deleted_all_the_same() {
+    let late = || vec![Rule::first(Route::Create, 2, Fault::Late(2_000))];
+    let config = timed(1, "0.1", "limits: FAST");
+    let bench = Bench::light(late(), &format!("{config}  phases: {{ provision: 1s }}\n"));
+    bench.ev("run -o out").success();
+    assert_eq!(bench.summary()["totals"]["attempts"]["retried"], 2);
+    assert_eq!(bench.vercel.state().counts.with(Route::Create, 200), 4);
+    assert_eq!(bench.sandboxes(), 0);
+
+    let bench = Bench::light(late(), &config);
+    let mut run = bench.start("run -o out");
+    bench.wait_for(&mut run, |state| state.counts.of(Route::Create) == 2);
+    assert_eq!(interrupt(run), Some(130));
+    assert_eq!(bench.vercel.state().counts.with(Route::Create, 200), 2);
+    assert_eq!(bench.sandboxes(), 0);
+}
+
+#[test]
+fn what_is_known_by_name_is_deleted_where_there_is_no_list_and_more_is_not_claimed() {
+    let bench = Bench::light(Vec::new(), &timed(2, "600", "limits: FAST"));
+    let mut run = bench.start("run -o out");
+    bench.wait_for(&mut run, |state| state.counts.with(Route::Run, 200) >= 4);
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let unlisted = Rule {
+        on: vec![Route::List],
+        fault: Fault::Refused(400, "bad_request".to_owned()),
+        at: Vec::new(),
+        probability: 1.0,
+    };
+    bench.vercel.state().faults.replace(vec![unlisted]);
+    let unknown = bench.ev("cleanup out").code(3);
+    let said = stderr(&unknown);
+    assert!(
+        said.contains("4 of 4 known by name deleted, and whether there are more is not known"),
+        "{said}"
+    );
+    assert_eq!(bench.sandboxes(), 0);
+    bench.vercel.state().faults.replace(Vec::new());
+    bench.ev("cleanup out").success();
+}
+
 #[tokio::test]
 async fn what_a_run_has_left_is_found_by_its_label_page_after_page() {
     let bench = Bench::light(Vec::new(), "SANDBOX\n");

@@ -32,6 +32,8 @@ pub(crate) enum Fault {
     ErrorLine,
     /// It is done, and the answer comes so many milliseconds later.
     Slow(u64),
+    /// It is done only so many milliseconds later, and then answered.
+    Late(u64),
     /// It is done, and the answer tells no labels.
     Unlabelled,
     /// The snapshot has expired.
