@@ -30,6 +30,9 @@ const OOM_MOMENT: Duration = Duration::from_millis(100);
 /// Most old results that go in one exec.
 const MOST_OLD: usize = 500;
 
+/// How often it is tried to start something in a container in which a dropped command is being killed.
+const MOST_SETTLING: usize = 20;
+
 /// What is known of a container before it is created.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
@@ -117,9 +120,16 @@ impl DockerSandbox {
 
     /// Kills what a dropped command may have left; as root, whoever the command ran as.
     async fn settle(&mut self) -> Result<(), SandboxError> {
+        let mut tries = 0;
         while self.unsettled {
-            // What kills the dropped command may take this one with it; only one that ended well has killed all of that.
-            self.unsettled = self.as_root(&["true"], None).await?.code != 0;
+            tries += 1;
+            // What kills the dropped command may take this one with it, even before it has begun; only one that ended well
+            // has killed all of that.
+            match self.as_root(&["true"], None).await {
+                Ok(ended) => self.unsettled = ended.code != 0,
+                Err(error) if error.class.is_none() && tries < MOST_SETTLING => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }
