@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::process::Stdio;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use tokio::sync::RwLock;
 
 use super::process::{Ended, Process};
 use crate::aggregate::with_last_lines;
@@ -40,6 +41,8 @@ pub(super) struct Engine {
     pub(super) directory: RunDirectory,
     /// The ids of the sandboxes that are not deleted yet.
     pub(super) live: Mutex<BTreeSet<String>>,
+    /// Held for reading by every `create` that runs, so that whoever has it for writing knows that none does.
+    pub(super) creating: Arc<RwLock<()>>,
 }
 
 /// What failed, and whether it may be tried again as it is.

@@ -5,6 +5,10 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 
+/// Where runs are by default, and what any other directory of a run holds: no sandbox receives earlier results.
+const OUTPUT_ROOT: &str = "evalwave-out";
+const RUN_FILE: &str = "sandboxes.jsonl";
+
 /// A line of `.dockerignore`.
 struct Rule {
     path: GlobMatcher,
@@ -12,7 +16,7 @@ struct Rule {
     keeps: bool,
 }
 
-/// The files and links below `root`, sorted. The Dockerfile is always among them.
+/// The files and links below `root`, sorted, but for those of runs. The Dockerfile is always among them.
 pub(super) fn context_files(root: &Utf8Path, dockerfile: &Utf8Path) -> io::Result<Vec<Utf8PathBuf>> {
     let rules = match fs_err::read_to_string(root.join(".dockerignore")) {
         Ok(text) => parse(&text)?,
@@ -33,7 +37,10 @@ pub(super) fn context_files(root: &Utf8Path, dockerfile: &Utf8Path) -> io::Resul
             let path = directory.join(name);
             let kind = entry.file_type()?;
             if kind.is_dir() {
-                waiting.push(path);
+                let is_run = root.join(&path).join(RUN_FILE).exists();
+                if !is_run && path.file_name() != Some(OUTPUT_ROOT) {
+                    waiting.push(path);
+                }
             } else if (kind.is_file() || kind.is_symlink())
                 && (path == dockerfile || path == ".dockerignore" || !is_ignored(&rules, &path))
             {
@@ -92,6 +99,9 @@ mod tests {
             "src/main",
             "node_modules/x/y",
             "docs/in/z.md",
+            "evalwave-out/x/summary.json",
+            "out/sandboxes.jsonl",
+            "out/summary.json",
         ] {
             fs_err::create_dir_all(root.join(file).parent().unwrap()).unwrap();
             fs_err::write(root.join(file), "").unwrap();

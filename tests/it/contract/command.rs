@@ -188,6 +188,37 @@ async fn what_was_created_under_its_own_name_is_deleted_though_no_list_shows_it(
 }
 
 #[tokio::test]
+async fn what_is_created_when_nobody_waits_for_it_any_more_is_deleted_all_the_same() {
+    let commands = Commands {
+        create: "touch @/begun; while [ ! -e @/go ]; do sleep 0.01; done; mkdir @/{name}; echo {name}",
+        delete: "rm -r @/{sandbox}; touch @/deleted",
+        list: "cd @; ls -d r1-* 2>/dev/null || true",
+        ..DIRECTORIES
+    };
+    let by_command = by_commands(commands, "true", &[]);
+    let at = |name: &str| by_command.path.join(name);
+    let ledger = Remembered::default();
+    let (spec, begun) = (spec("r1-a"), at("begun"));
+    tokio::select! {
+        _ = by_command.backend.start(&spec, &ledger) => panic!("it cannot be there yet"),
+        () = appears(&begun) => {}
+    }
+    fs_err::write(at("go"), "").unwrap();
+    let left = [LeftSandbox {
+        name: "r1-a".to_owned(),
+        id: None,
+    }];
+    by_command.backend.reaper().reap("r1", &left).await.unwrap();
+    assert!(at("deleted").exists() && !at("r1-a").exists());
+}
+
+async fn appears(path: &camino::Utf8Path) {
+    while !path.exists() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
 async fn a_disk_that_a_command_has_filled_is_told() {
     let (_tools, tools) = directory();
     let df =
