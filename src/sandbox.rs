@@ -9,6 +9,7 @@ pub mod local;
 mod path;
 #[cfg(unix)]
 pub mod supervisor;
+mod under_way;
 pub mod vercel;
 
 use std::io;

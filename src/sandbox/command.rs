@@ -16,15 +16,13 @@ mod sandbox;
 mod script;
 mod talk;
 
-use std::io;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use camino::Utf8PathBuf;
-use tokio::sync::oneshot;
 
 use super::local::{RunDirectory, limit_by_files, open_files_before};
+use super::under_way::UnderWay;
 use super::{Backend, Capacity, Ledger, Reaper, Sandbox, SandboxError, SandboxSpec};
 use crate::config::CommandConfig;
 use crate::config::template::Values;
@@ -35,9 +33,6 @@ use sandbox::CommandSandbox;
 
 /// Most sandboxes that are being created at once.
 const STARTING: usize = 64;
-
-/// How long a `create` may go on when nobody waits for it any more.
-const LINGER: Duration = Duration::from_secs(10);
 
 /// What the engine needs of the process it runs in.
 #[derive(Clone, Debug)]
@@ -81,7 +76,7 @@ impl CommandReaper {
                 // The id may have been read from a file, and becomes a path.
                 directory: RunDirectory::new(&options.temporary, &file_name(run_id)),
                 live: Mutex::default(),
-                creating: Arc::default(),
+                creating: UnderWay::default(),
             }),
         }
     }
@@ -118,40 +113,24 @@ impl Backend for CommandBackend {
     }
 }
 
-/// Runs `create`, and gives the id that it prints. Where nobody waits any more, it may still come to its end for a while,
-/// for the engine may do so whatever becomes of it; what it has made then is deleted.
+/// Runs `create`, and gives the id that it prints. Where nobody waits any more, what it makes is deleted.
 async fn created(engine: &Arc<Engine>, spec: &SandboxSpec, values: Values) -> Result<String, SandboxError> {
-    let creating = Arc::clone(&engine.creating).read_owned().await;
-    let (engine, run_id, name) = (Arc::clone(engine), spec.run_id.clone(), spec.name.clone());
-    let (mut sender, receiver) = oneshot::channel();
-    tokio::spawn(async move {
-        let creation = async {
-            let printed = engine
-                .call("create", &engine.config.create, &values, None)
-                .await?;
-            id::created(&printed)
-                .map_err(|why| SandboxError::new(format!("cannot use what `sandbox.create` printed: {why}")))
-        };
-        tokio::pin!(creation);
-        let awaited = tokio::select! {
-            biased;
-            created = &mut creation => Some(created),
-            () = sender.closed() => None,
-        };
-        let unwanted = match awaited {
-            Some(created) => sender.send(created).err(),
-            None => tokio::time::timeout(LINGER, creation).await.ok(),
-        };
-        if let Some(Ok(id)) = unwanted
-            && !engine.live().contains(&id)
+    let (own, run_id, name) = (Arc::clone(engine), spec.run_id.clone(), spec.name.clone());
+    let same = Arc::clone(engine);
+    let creation = async move {
+        let printed = own.call("create", &own.config.create, &values, None).await?;
+        id::created(&printed)
+            .map_err(|why| SandboxError::new(format!("cannot use what `sandbox.create` printed: {why}")))
+    };
+    let undo = async move |created: Result<String, SandboxError>| {
+        if let Ok(id) = created
+            && !same.live().contains(&id)
         {
-            let _ = engine.delete(&run_id, &name, &id).await;
+            let _ = same.delete(&run_id, &name, &id).await;
         }
-        drop(creating);
-    });
-    receiver
-        .await
-        .map_err(|error| SandboxError::io("cannot run `sandbox.create`", io::Error::other(error)))?
+    };
+    let created = engine.creating.carry(creation, undo).await;
+    created.map_err(|error| SandboxError::io("cannot run `sandbox.create`", error))?
 }
 
 /// What this machine can take at once: each attempt has a process here, and the engine's own limits are not known.

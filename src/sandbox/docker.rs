@@ -12,7 +12,6 @@ mod reaper;
 mod warm;
 
 use std::collections::HashMap;
-use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -22,9 +21,10 @@ use bollard::query_parameters::{
     CreateContainerOptions, CreateContainerOptionsBuilder, StartContainerOptions,
 };
 use camino::{Utf8Path, Utf8PathBuf};
-use tokio::sync::{OnceCell, RwLock, Semaphore, mpsc, oneshot};
+use tokio::sync::{OnceCell, Semaphore, mpsc};
 
 use super::local::capacity_for;
+use super::under_way::UnderWay;
 use super::{Backend, Capacity, Ledger, Reaper, Sandbox, SandboxError, SandboxSpec, Setup, Warm};
 use crate::config::{DockerConfig, DockerMount};
 use crate::model::Boot;
@@ -57,12 +57,9 @@ struct Shared {
     config: DockerConfig,
     /// Where relative paths of the configuration start.
     root: Utf8PathBuf,
-    creating: Creating,
+    creating: UnderWay,
     deleting: Semaphore,
 }
-
-/// Held for reading by every creation that is under way, so that whoever has it for writing knows that there is none.
-type Creating = Arc<RwLock<()>>;
 
 impl DockerBackend {
     /// Sandboxes of an engine. Relative paths of `config` start at `root`.
@@ -74,13 +71,13 @@ impl DockerBackend {
             check_mounts(config, root)?;
         }
         let docker = engine.connect()?;
-        let creating = Creating::default();
+        let creating = UnderWay::default();
         Ok(Self {
             shared: Arc::new(Shared {
                 docker,
                 config: config.clone(),
                 root: root.to_owned(),
-                creating: Arc::clone(&creating),
+                creating: creating.clone(),
                 deleting: Semaphore::new(STARTING),
             }),
             capacity: capacity(config, &engine),
@@ -159,19 +156,15 @@ async fn create(
         None => options,
     };
     let body = shared.body(image, spec);
-    let docker = shared.docker.clone();
-    let creation = Arc::clone(&shared.creating).read_owned().await;
-    let (sender, receiver) = oneshot::channel();
-    tokio::spawn(async move {
-        let created = create_and_start(&docker, options.build(), body).await;
-        if let Err(Ok(id)) = sender.send(created) {
-            let _ = reaper::delete(&docker, &id).await;
+    let (docker, same) = (shared.docker.clone(), shared.docker.clone());
+    let creation = async move { create_and_start(&docker, options.build(), body).await };
+    let undo = async move |created: Result<String, SandboxError>| {
+        if let Ok(id) = created {
+            let _ = reaper::delete(&same, &id).await;
         }
-        drop(creation);
-    });
-    let created = receiver.await;
-    let id = created
-        .map_err(|error| SandboxError::io("cannot create the container", io::Error::other(error)))??;
+    };
+    let created = shared.creating.carry(creation, undo).await;
+    let id = created.map_err(|error| SandboxError::io("cannot create the container", error))??;
     Ok(DockerSandbox::new(
         Arc::clone(shared),
         spec.name.clone(),

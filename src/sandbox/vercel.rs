@@ -16,7 +16,7 @@ mod script;
 mod session;
 mod snapshot;
 mod stream;
-mod under_way;
+mod unclaimed;
 mod warm;
 
 use std::collections::HashMap;
@@ -31,6 +31,7 @@ use tokio::time::Instant;
 
 use super::limit::{Admission, Creations, Rates, Throttles, Turn};
 use super::local::most_open_files;
+use super::under_way::UnderWay;
 use super::{
     Admitted, Backend, Capacity, Ledger, Limit, Reaped, Reaper, Sandbox, SandboxError, SandboxSpec, Setup,
     Warm,
@@ -48,7 +49,7 @@ use machine::Machine;
 use reaper::VercelReaper;
 use session::Session;
 pub use snapshot::SnapshotState;
-use under_way::{Unclaimed, UnderWay};
+use unclaimed::Unclaimed;
 use warm::WarmStart;
 
 /// Open files for everything but attempts: the run's own, as many as are written at once, and the connections that are

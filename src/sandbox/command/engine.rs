@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use tokio::sync::RwLock;
 
 use super::process::{Ended, Process};
 use crate::aggregate::with_last_lines;
@@ -14,6 +13,7 @@ use crate::config::template::{CommandTemplate, Values};
 use crate::config::{CommandConfig, CommandLine};
 use crate::sandbox::SandboxError;
 use crate::sandbox::local::RunDirectory;
+use crate::sandbox::under_way::UnderWay;
 
 /// The exit code by which a user's command says that the engine could not do it now, and that it is to be tried again.
 pub(super) const TRY_AGAIN: i32 = 75;
@@ -41,8 +41,8 @@ pub(super) struct Engine {
     pub(super) directory: RunDirectory,
     /// The ids of the sandboxes that are not deleted yet.
     pub(super) live: Mutex<BTreeSet<String>>,
-    /// Held for reading by every `create` that runs, so that whoever has it for writing knows that none does.
-    pub(super) creating: Arc<RwLock<()>>,
+    /// Every `create` that runs.
+    pub(super) creating: UnderWay,
 }
 
 /// What failed, and whether it may be tried again as it is.

@@ -33,7 +33,7 @@ impl Reaper for CommandReaper {
     async fn reap(&self, run_id: &str, left: &[LeftSandbox]) -> Result<Reaped, SandboxError> {
         let engine = &self.engine;
         // What is about to be created is in no list yet.
-        drop(engine.creating.write().await);
+        engine.creating.none().await;
         let mut ids = known(run_id, left)?;
         let there = engine.listed(run_id, left).await?;
         let before = there.as_deref().map(ids_of);

@@ -105,7 +105,7 @@ impl DockerSandbox {
         let mut words = vec!["find", self.place.workspace.as_str()];
         // What is mounted there is somebody else's.
         for mount in &self.shared.config.mounts {
-            words.extend(["-path", mount.target.as_str(), "-prune", "-o"]);
+            words.extend(["-path", mount.target.trim_end_matches('/'), "-prune", "-o"]);
         }
         words.extend(["-exec", "chown", "-h", &user, "{}", "+"]);
         let (ended, said) = self.said(&words).await?;

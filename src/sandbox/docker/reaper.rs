@@ -10,25 +10,26 @@ use bollard::query_parameters::{
 use futures::StreamExt as _;
 
 use super::connection::{DockerEngine, failed, is_absent};
-use super::{Creating, RUN_LABEL, STARTING};
+use super::{RUN_LABEL, STARTING};
 use crate::model::{LeftSandbox, Whereabouts};
+use crate::sandbox::under_way::UnderWay;
 use crate::sandbox::{Reaped, Reaper, SandboxError};
 
 /// Deletes containers of runs.
 #[derive(Clone, Debug)]
 pub struct DockerReaper {
     engine: DockerEngine,
-    creating: Creating,
+    creating: UnderWay,
 }
 
 impl DockerReaper {
     /// For runs that used this engine.
     pub fn new(engine: DockerEngine) -> Self {
-        Self::after(engine, Creating::default())
+        Self::after(engine, UnderWay::default())
     }
 
     /// For a run whose creations may still be under way.
-    pub(super) fn after(engine: DockerEngine, creating: Creating) -> Self {
+    pub(super) fn after(engine: DockerEngine, creating: UnderWay) -> Self {
         Self { engine, creating }
     }
 
@@ -50,7 +51,7 @@ impl Reaper for DockerReaper {
         let docker = self.engine.connect()?;
         self.engine.negotiate(&docker).await?;
         // A container that the engine is about to create is in no list yet.
-        drop(self.creating.write().await);
+        self.creating.none().await;
         let label = format!("{RUN_LABEL}={run_id}");
         let options = ListContainersOptionsBuilder::default()
             .all(true)

@@ -11,9 +11,9 @@ use super::Account;
 use super::api::{Created, Status};
 use super::client::{ANSWER, Ask, Client, LONGEST_WAIT};
 use super::error::{Again, Problem, VercelError};
-use super::under_way::UnderWay;
 use crate::config::{VercelBase, VercelConfig, VercelPolicy};
 use crate::sandbox::limit::{Admission, Turn};
+use crate::sandbox::under_way::UnderWay;
 use crate::sandbox::{SandboxError, SandboxSpec};
 
 /// How often a creation is asked for.
@@ -23,7 +23,7 @@ const TRIES: u32 = 12;
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 
 /// How long one answer may take: a repository may have to be cloned for it.
-pub(super) const CREATION: Duration = Duration::from_secs(180);
+const CREATION: Duration = Duration::from_secs(180);
 
 /// More labels than these are refused.
 const MOST_TAGS: usize = 5;
@@ -202,21 +202,13 @@ pub(super) async fn create(creation: &Creation<'_>, turn: Turn) -> Result<Create
 
 /// Asks for a sandbox; `None` where its name is taken since an answer was lost: by that request, if by nobody else.
 pub(super) async fn request(creation: &Creation<'_>, mut turn: Turn) -> Result<Option<Created>, NoSandbox> {
-    let Creation {
-        account,
-        under_way,
-        place,
-        version,
-        name,
-        body,
-        vcpus,
-    } = creation;
+    let account = creation.account;
     let client = &account.client;
     let mut tried = 0;
     let mut is_unknown = false;
     loop {
         tried += 1;
-        let error = match under_way.ask(account, place, version, name, body).await {
+        let error = match ask(creation).await {
             Ok(created) => {
                 turn.passed();
                 return Ok(Some(created));
@@ -258,8 +250,35 @@ pub(super) async fn request(creation: &Creation<'_>, mut turn: Turn) -> Result<O
         if tried == TRIES {
             return Err(NoSandbox::Lost(error));
         }
-        turn = account.creations.again(*vcpus).await;
+        turn = account.creations.again(creation.vcpus).await;
     }
+}
+
+/// Asks once. An answer that nobody waits for any more is heard all the same, and the sandbox is deleted.
+async fn ask(creation: &Creation<'_>) -> Result<Created, VercelError> {
+    const WHAT: &str = "create the sandbox";
+    let (account, same) = (Arc::clone(creation.account), Arc::clone(creation.account));
+    let (version, body) = (creation.version.to_owned(), Arc::clone(&creation.body));
+    let asking = async move {
+        let ask = Ask::post(WHAT, vec![&version, "sandboxes"], &body)
+            .limit(Some(CREATION))
+            .once();
+        account.client.ask::<Created>(&ask).await
+    };
+    let (name, place) = (creation.name.to_owned(), Arc::clone(creation.place));
+    let undo = async move |created: Result<Created, VercelError>| {
+        if created.is_ok() {
+            let _ = same.reaper.delete(&name, None).await;
+        }
+        drop(place);
+    };
+    let asked = creation.under_way.carry(asking, undo).await;
+    asked.unwrap_or_else(|error| {
+        Err(VercelError {
+            asked: WHAT.to_owned(),
+            problem: Problem::Unexpected(error.to_string()),
+        })
+    })
 }
 
 /// The sandbox of this name, as it is: one that has stopped is not started again.
