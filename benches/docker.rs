@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use bollard::Docker;
 use bollard::exec::{StartExecOptions, StartExecResults};
-use bollard::models::{ContainerCreateBody, ExecConfig, HostConfig};
+use bollard::models::{ContainerConfig, ContainerCreateBody, ExecConfig, HostConfig};
 use bollard::query_parameters::{
-    CreateContainerOptionsBuilder, RemoveContainerOptionsBuilder, StartContainerOptions,
-    UploadToContainerOptionsBuilder,
+    CommitContainerOptionsBuilder, CreateContainerOptionsBuilder, RemoveContainerOptionsBuilder,
+    RemoveImageOptionsBuilder, StartContainerOptions, UploadToContainerOptionsBuilder,
 };
 use futures::StreamExt as _;
 use serde_json::json;
@@ -24,6 +24,8 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 const EVALWAVE: &str = env!("CARGO_BIN_EXE_evalwave");
 /// The image that `.ci/docker-engine` makes.
 const IMAGE: &str = "evalwave-test:base";
+/// What the engine alone makes of it.
+const WORKSPACE: &str = "evalwave-bench-workspace";
 const IDLE: &str = include_str!("../src/sandbox/docker/idle.sh");
 const RUN: &str = include_str!("../src/sandbox/docker/run.sh");
 const LIFECYCLES: usize = 64;
@@ -105,26 +107,18 @@ fn engine(host: &str, in_flight: usize) -> Result<Duration, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let docker = Arc::new(Docker::connect_with_host(host)?);
     let started = Instant::now();
+    runtime.block_on(make_image(&docker))?;
     let lives = futures::stream::iter(0..LIFECYCLES).map(|_| lifecycle(&docker));
     let lived: Vec<Result<(), Failure>> = runtime.block_on(lives.buffer_unordered(in_flight).collect());
     lived.into_iter().collect::<Result<(), Failure>>()?;
+    let options = RemoveImageOptionsBuilder::default().force(true).build();
+    runtime.block_on(docker.remove_image(WORKSPACE, Some(options), None))?;
     Ok(started.elapsed())
 }
 
-async fn lifecycle(docker: &Docker) -> Result<(), Failure> {
-    let words = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
-    let body = ContainerCreateBody {
-        image: Some(IMAGE.to_owned()),
-        entrypoint: words(&["sh", "-c", IDLE, "evalwave", "600"]),
-        host_config: Some(HostConfig {
-            network_mode: Some("none".to_owned()),
-            auto_remove: Some(true),
-            ..HostConfig::default()
-        }),
-        ..ContainerCreateBody::default()
-    };
-    let options = CreateContainerOptionsBuilder::default().build();
-    let id = docker.create_container(Some(options), body).await?.id;
+/// The image that holds the workspace.
+async fn make_image(docker: &Docker) -> Result<(), Failure> {
+    let id = start(docker, IMAGE).await?;
     let mut tar = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
     header.set_size(0);
@@ -132,7 +126,18 @@ async fn lifecycle(docker: &Docker) -> Result<(), Failure> {
     let options = UploadToContainerOptionsBuilder::default().path("/work").build();
     let files = bollard::body_full(tar.into_inner()?.into());
     docker.upload_to_container(&id, Some(options), files).await?;
-    docker.start_container(&id, None::<StartContainerOptions>).await?;
+    let options = CommitContainerOptionsBuilder::default()
+        .container(&id)
+        .repo(WORKSPACE)
+        .build();
+    docker
+        .commit_container(options, ContainerConfig::default())
+        .await?;
+    remove(docker, &id).await
+}
+
+async fn lifecycle(docker: &Docker) -> Result<(), Failure> {
+    let id = start(docker, WORKSPACE).await?;
     let config = ExecConfig {
         attach_stdin: Some(true),
         attach_stdout: Some(true),
@@ -151,10 +156,35 @@ async fn lifecycle(docker: &Docker) -> Result<(), Failure> {
             said?;
         }
     }
+    remove(docker, &id).await
+}
+
+async fn start(docker: &Docker, image: &str) -> Result<String, Failure> {
+    let body = ContainerCreateBody {
+        image: Some(image.to_owned()),
+        entrypoint: words(&["sh", "-c", IDLE, "evalwave", "600"]),
+        host_config: Some(HostConfig {
+            network_mode: Some("none".to_owned()),
+            auto_remove: Some(true),
+            ..HostConfig::default()
+        }),
+        ..ContainerCreateBody::default()
+    };
+    let options = CreateContainerOptionsBuilder::default().build();
+    let id = docker.create_container(Some(options), body).await?.id;
+    docker.start_container(&id, None::<StartContainerOptions>).await?;
+    Ok(id)
+}
+
+async fn remove(docker: &Docker, id: &str) -> Result<(), Failure> {
     let options = RemoveContainerOptionsBuilder::default()
         .force(true)
         .v(true)
         .build();
-    docker.remove_container(&id, Some(options)).await?;
+    docker.remove_container(id, Some(options)).await?;
     Ok(())
+}
+
+fn words(words: &[&str]) -> Option<Vec<String>> {
+    Some(words.iter().map(|word| (*word).to_owned()).collect())
 }

@@ -75,6 +75,8 @@ pub struct Setup {
     pub workspace: Workspace,
     /// How long `command` may take.
     pub limit: Duration,
+    /// How many sandboxes there may be.
+    pub sandboxes: usize,
 }
 
 /// What the sandboxes of a run start from.

@@ -69,6 +69,7 @@ pub(super) fn setup(job: &Job) -> Setup {
         command,
         workspace: job.workspace.clone(),
         limit: job.attempt.phases.setup,
+        sandboxes: job.plan.attempts().saturating_sub(job.kept()),
     }
 }
 

@@ -7,6 +7,7 @@ mod images;
 mod keys;
 mod registry;
 mod runs;
+mod workspace;
 
 use std::sync::Arc;
 
@@ -100,12 +101,7 @@ fn errored(suite: &Suite) -> String {
 
 /// Prepares, and gives what was said.
 async fn prepare(bench: &Bench, command: Option<&str>) -> (Result<Warm, String>, String, Remembered) {
-    let setup = Setup {
-        spec: bench.spec("setup"),
-        command: command.map(shell),
-        workspace: workspace(bench),
-        limit: std::time::Duration::from_secs(60),
-    };
+    let setup = setup(bench, command);
     let ledger = Remembered::default();
     let (sender, mut receiver) = mpsc::channel(16);
     let backend = bench.backend();
@@ -122,6 +118,17 @@ async fn prepare(bench: &Bench, command: Option<&str>) -> (Result<Warm, String>,
         String::from_utf8(said).unwrap()
     });
     (prepared, said, ledger)
+}
+
+/// For one sandbox.
+fn setup(bench: &Bench, command: Option<&str>) -> Setup {
+    Setup {
+        spec: bench.spec("setup"),
+        command: command.map(shell),
+        workspace: workspace(bench),
+        limit: std::time::Duration::from_secs(60),
+        sandboxes: 1,
+    }
 }
 
 fn workspace(bench: &Bench) -> Workspace {

@@ -37,6 +37,7 @@ const MOST_SETTLING: usize = 20;
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     boot: Boot,
+    holds_workspace: bool,
     /// Absolute.
     pub(super) workspace: Utf8PathBuf,
     /// The user that commands run as, where it is not root.
@@ -56,6 +57,7 @@ impl Place {
         }
         Self {
             boot: image.boot,
+            holds_workspace: image.holds_workspace,
             workspace: image.workspace.clone(),
             user: user.filter(|user| !is_root(user)).cloned(),
             confinement,
@@ -263,8 +265,8 @@ impl Sandbox for DockerSandbox {
     }
 
     async fn upload(&mut self, workspace: &Workspace) -> Result<(), SandboxError> {
-        // What a warm image was made of is the same workspace.
-        if self.place.boot != Boot::Cold {
+        // It is the same one.
+        if self.place.holds_workspace {
             return Ok(());
         }
         archive::upload(&self.shared.docker, &self.id, &self.place.workspace, workspace).await?;

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use bollard::Docker;
-use bollard::models::{BuildInfo, CreateImageInfo, ImageInspect};
-use bollard::query_parameters::{BuildImageOptionsBuilder, CreateImageOptionsBuilder};
+use bollard::models::{BuildInfo, ContainerConfig, CreateImageInfo, ImageInspect};
+use bollard::query_parameters::{
+    BuildImageOptionsBuilder, CommitContainerOptionsBuilder, CreateImageOptionsBuilder,
+};
 use camino::{Utf8Path, Utf8PathBuf};
 use futures::StreamExt as _;
 use sha2::{Digest as _, Sha256};
@@ -26,6 +28,8 @@ pub(super) struct Image {
     pub(super) id: String,
     /// What they boot as.
     pub(super) boot: Boot,
+    /// Whether the workspace is in it already.
+    pub(super) holds_workspace: bool,
     /// Where commands run; absolute.
     pub(super) workspace: Utf8PathBuf,
     /// The user that it names.
@@ -43,11 +47,19 @@ impl Image {
         Self {
             id: inspected.id.unwrap_or_else(|| asked.to_owned()),
             boot: Boot::Cold,
+            holds_workspace: false,
             workspace: directory.unwrap_or_else(|| WORKSPACE.to_owned()).into(),
             user: config.user.filter(|user| !user.is_empty()),
             volumes: config.volumes.unwrap_or_default(),
             env: config.env.unwrap_or_default(),
         }
+    }
+
+    /// One that was made of it, with the workspace in it.
+    pub(super) fn becomes(&mut self, name: &str, boot: Boot) {
+        name.clone_into(&mut self.id);
+        self.boot = boot;
+        self.holds_workspace = true;
     }
 
     /// What a container's environment has besides the image's own: nothing that the image says already.
@@ -102,6 +114,24 @@ pub(super) async fn inspect(docker: &Docker, name: &str) -> Result<Option<ImageI
         Err(error) if is_absent(&error) => Ok(None),
         Err(error) => Err(failed(format!("cannot look at the image `{name}`"), error)),
     }
+}
+
+/// Keeps a container as an image.
+pub(super) async fn commit(
+    docker: &Docker,
+    id: &str,
+    repository: &str,
+    tag: &str,
+) -> Result<(), SandboxError> {
+    let options = CommitContainerOptionsBuilder::default()
+        .container(id)
+        .repo(repository)
+        .tag(tag)
+        .pause(true)
+        .build();
+    let committed = docker.commit_container(options, ContainerConfig::default()).await;
+    committed.map_err(|error| failed("cannot keep the container as an image", error))?;
+    Ok(())
 }
 
 async fn pull(

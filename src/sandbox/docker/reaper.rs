@@ -1,4 +1,4 @@
-//! Deletes the containers of a run by its label, from any process.
+//! Deletes the containers of a run by its label, and the image of its workspace by its name, from any process.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use bollard::query_parameters::{
 use futures::StreamExt as _;
 
 use super::connection::{DockerEngine, failed, is_absent};
-use super::{RUN_LABEL, STARTING};
+use super::{RUN_LABEL, STARTING, workspace};
 use crate::model::{LeftSandbox, Whereabouts};
 use crate::sandbox::under_way::UnderWay;
 use crate::sandbox::{Reaped, Reaper, SandboxError};
@@ -60,7 +60,7 @@ impl Reaper for DockerReaper {
         let found = docker.list_containers(Some(options)).await;
         let found = found.map_err(|error| failed("cannot list the run's containers", error))?;
         let ids = found.into_iter().filter_map(|container| container.id);
-        let deletions: Vec<Result<bool, SandboxError>> = futures::stream::iter(ids)
+        let mut deletions: Vec<Result<bool, SandboxError>> = futures::stream::iter(ids)
             .map(|id| {
                 let docker = &docker;
                 async move { delete(docker, &id).await }
@@ -68,6 +68,7 @@ impl Reaper for DockerReaper {
             .buffer_unordered(STARTING)
             .collect()
             .await;
+        deletions.push(workspace::forget(&docker, run_id).await);
         Ok(deletions.into_iter().collect())
     }
 }

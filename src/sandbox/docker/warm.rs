@@ -4,13 +4,10 @@
 use std::io::Read as _;
 use std::sync::Arc;
 
-use bollard::models::ContainerConfig;
-use bollard::query_parameters::CommitContainerOptionsBuilder;
 use camino::{Utf8Path, Utf8PathBuf};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 
-use super::connection::failed;
 use super::image::{self, Image, hexadecimal, say};
 use super::{Shared, create};
 use crate::config::CommandLine;
@@ -18,6 +15,8 @@ use crate::sandbox::{Command, Exit, Ledger, Sandbox as _, SandboxError, Setup, W
 
 /// Part of each key: what older versions made is not taken for our own.
 const KIND: &str = "evalwave.warm/1";
+
+const REPOSITORY: &str = "evalwave-warm";
 
 /// Finds the warm image, or makes it. A setup that fails is no failure of this: each sandbox then does its own, and says
 /// what is wrong.
@@ -50,7 +49,7 @@ pub(super) async fn make(
         .map_err(std::io::Error::other)
         .flatten()
         .map_err(|error| SandboxError::io("cannot read the workspace", error))?;
-    let name = format!("evalwave-warm:{key}");
+    let name = format!("{REPOSITORY}:{key}");
     if image::inspect(&shared.docker, &name).await?.is_some() {
         say(output, &format!("setup is done already: {name}")).await;
         return Ok(Warm::From(name));
@@ -70,7 +69,7 @@ pub(super) async fn make(
             Err(_) => Some("`attempt.setup` took longer than its limit".to_owned()),
         };
         if why.is_none() {
-            commit(shared, &sandbox.id, &key).await?;
+            image::commit(&shared.docker, &sandbox.id, REPOSITORY, &key).await?;
         }
         Ok(why)
     };
@@ -83,21 +82,6 @@ pub(super) async fn make(
         None => Warm::From(name),
         Some(why) => Warm::Cold(Some(why)),
     })
-}
-
-async fn commit(shared: &Shared, id: &str, key: &str) -> Result<(), SandboxError> {
-    let options = CommitContainerOptionsBuilder::default()
-        .container(id)
-        .repo("evalwave-warm")
-        .tag(key)
-        .pause(true)
-        .build();
-    let committed = shared
-        .docker
-        .commit_container(options, ContainerConfig::default())
-        .await;
-    committed.map_err(|error| failed("cannot keep the container as an image", error))?;
-    Ok(())
 }
 
 /// The hash of the image, what containers are told, the command with its variables, and every file of the workspace.

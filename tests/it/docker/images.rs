@@ -2,12 +2,12 @@
 
 use evalwave::config::DockerImage;
 use evalwave::model::Boot;
-use evalwave::sandbox::{Backend as _, Setup, Warm};
+use evalwave::sandbox::{Backend as _, Warm};
 use tokio::sync::mpsc;
 
 use super::{Bench, prepare, workspace};
 use crate::support::docker::{IMAGE, containers};
-use crate::support::sandbox::{Remembered, sh, shell};
+use crate::support::sandbox::{Remembered, sh};
 
 #[tokio::test]
 async fn an_image_is_built_with_its_progress_told() {
@@ -94,12 +94,7 @@ async fn a_warm_image_is_made_once_and_made_anew_when_anything_in_it_changes() {
     // A run of it: nothing is uploaded, all is there.
     let backend = bench.backend();
     let sent = mpsc::channel(64).0;
-    let whole = Setup {
-        spec: bench.spec("setup"),
-        command: Some(shell(setup)),
-        workspace: workspace(&bench),
-        limit: std::time::Duration::from_secs(60),
-    };
+    let whole = super::setup(&bench, Some(setup));
     backend
         .prepare(&whole, &Remembered::default(), &sent)
         .await

@@ -104,6 +104,12 @@ async fn sixty_four_lifecycles_at_once_all_end_well() {
     assert_eq!(summary["totals"]["passed"], 64);
     assert_eq!(summary["totals"]["attempts"]["retried"], 0);
     assert_eq!(left(&bench, &suite).await, 0);
+    // What they started from has gone with them.
+    let image = format!("evalwave-workspace:{}", run_id(&suite).unwrap());
+    assert!(bench.client().inspect_image(&image).await.is_err());
+    let sandboxes = suite.read("out/sandboxes.jsonl");
+    assert_eq!(sandboxes.matches("sandbox_named").count(), 65);
+    assert_eq!(sandboxes.matches("sandbox_gone").count(), 65);
 }
 
 #[tokio::test(flavor = "multi_thread")]
