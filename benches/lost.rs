@@ -163,6 +163,7 @@ fn run(attempts: usize, directory: &Utf8Path) -> Result<(), Failure> {
     let job = Job {
         run_id: "bench".to_owned(),
         started_at: "2026-01-01T00:00:00Z".parse()?,
+        now: jiff::Timestamp::default,
         earlier: None,
         commit: None,
         plan,

@@ -71,6 +71,9 @@ archive="evalwave-$version-$target.tar.gz"
 sums="$root/checksums/sha256.txt"
 wanted=
 if [ -f "$sums" ]; then wanted=$(sed -n "s/^\([0-9a-f]\{64\}\)  $archive\$/\1/p" "$sums" | head -n 1); fi
+if [ -z "$wanted" ] && [ "$version" != "$own" ]; then
+  die "this action is of evalwave $own and has no checksum of $version: use the action's own tag \`v$version\`"
+fi
 [ -n "$wanted" ] || die "this tree has no checksum of $archive: use a tagged release of the action, or set \`build-from-source: true\`"
 
 cache=

@@ -26,7 +26,7 @@ use entries::Syntax;
 
 pub use checkout::{BaseRevision, Checkout, base_revision, remove_left};
 pub use error::{CatalogError, EntryProblem};
-pub use git::{changed_files, commit, commit_named, is_tracked};
+pub use git::{changed_files, commit, commit_named, is_tracked, second_parent};
 pub use harness::{Harness, harnesses};
 pub use leash::Leash;
 pub use workspace::workspace_files;

@@ -1,5 +1,6 @@
 //! How git is asked: by its own program, in one repository, without questions and without being led to another one.
 
+use std::io;
 use std::process::{Command, Stdio};
 
 use camino::Utf8Path;
@@ -47,4 +48,77 @@ pub fn command(directory: &Utf8Path, arguments: &[&str]) -> Command {
         .args(arguments)
         .stdin(Stdio::null());
     command
+}
+
+/// How a git command ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Whether its exit code was 0.
+    pub success: bool,
+    /// What it printed.
+    pub output: String,
+    /// What it wrote about what went wrong: its first fatal line, else its last one.
+    pub detail: String,
+}
+
+/// Runs a git command to its end.
+///
+/// # Errors
+/// Git cannot be started.
+pub fn ask(directory: &Utf8Path, arguments: &[&str]) -> io::Result<Ended> {
+    let output = command(directory, arguments).output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let mut lines = errors.lines().map(str::trim);
+    let detail = lines
+        .clone()
+        .find(|line| line.starts_with("fatal:"))
+        .or_else(|| lines.rfind(|line| !line.is_empty()))
+        .unwrap_or("no reason given");
+    Ok(Ended {
+        success: output.status.success(),
+        output: String::from_utf8_lossy(&output.stdout).into_owned(),
+        detail: detail
+            .chars()
+            .filter(|character| !character.is_control())
+            .collect(),
+    })
+}
+
+/// The commit that a reference names, in full, or why there is none.
+///
+/// One that is not here is fetched from `origin`, without its history where the clone is shallow already: a full clone
+/// would become shallow by that.
+///
+/// # Errors
+/// Git cannot be started.
+pub fn commit_or_fetch(directory: &Utf8Path, reference: &str) -> io::Result<Result<String, String>> {
+    let resolve = |name: &str| {
+        let ended = ask(
+            directory,
+            &["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")],
+        )?;
+        Ok::<_, io::Error>(ended.success.then(|| ended.output.trim().to_owned()))
+    };
+    if let Some(commit) = resolve(reference)? {
+        return Ok(Ok(commit));
+    }
+    // `origin/main` is our name for what `origin` itself calls `main`.
+    let remote = reference.strip_prefix("refs/remotes/").unwrap_or(reference);
+    let remote = remote.strip_prefix("origin/").unwrap_or(remote);
+    if remote.is_empty()
+        || remote.starts_with(['-', '+', '^'])
+        || remote.contains(['*', '?', '[', '~', '^', '@'])
+    {
+        let why = "it is not the name of a branch, tag or commit there";
+        return Ok(Err(why.to_owned()));
+    }
+    let shallow = ask(directory, &["rev-parse", "--is-shallow-repository"])?;
+    let mut arguments = vec!["fetch", "--quiet", "--no-tags"];
+    arguments.extend((shallow.output.trim() == "true").then_some("--depth=1"));
+    arguments.extend(["origin", remote]);
+    let fetched = ask(directory, &arguments)?;
+    if !fetched.success {
+        return Ok(Err(fetched.detail));
+    }
+    Ok(resolve("FETCH_HEAD")?.ok_or_else(|| "what was fetched is no commit".to_owned()))
 }

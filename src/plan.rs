@@ -18,7 +18,7 @@ use crate::glob::InvalidGlob;
 use crate::model::{Pair, PlannedLimit, PlannedPair, RunPlan, SelectionKind, Strategy};
 
 pub use budget::{amount, left, used};
-pub use concurrency::waves;
+pub use concurrency::{sandboxes, waves};
 pub use document::{PlanDocument, PlannedPairDocument, document};
 pub use experience::Experience;
 use forecast::Choice;

@@ -54,6 +54,8 @@ pub struct Job {
     pub run_id: String,
     /// When it starts; of one that goes on, when it started first.
     pub started_at: Timestamp,
+    /// Tells the time, for when sandboxes expire.
+    pub now: fn() -> Timestamp,
     /// The run so far, where it goes on.
     pub earlier: Option<Earlier>,
     /// The commit that is measured, where known.

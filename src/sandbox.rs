@@ -6,6 +6,7 @@ mod disk;
 pub mod docker;
 mod limit;
 pub mod local;
+mod pack;
 mod path;
 #[cfg(unix)]
 pub mod supervisor;

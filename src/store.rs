@@ -15,7 +15,9 @@ use serde::Serialize;
 
 use crate::aggregate::Published;
 use crate::config::{AttemptConfig, PublishConfig};
-use crate::model::layout::{BASELINE_DIR, CONFIRM_DIR, JOURNAL_FILE, RAW_RESULTS, SUMMARY_FILE};
+use crate::model::layout::{
+    BASELINE_DIR, CONFIRM_DIR, JOURNAL_FILE, RAW_RESULTS, SANDBOXES_FILE, SUMMARY_FILE,
+};
 use crate::model::summary::SUMMARY_SCHEMA;
 use crate::model::{
     AttemptDetails, AttemptId, AttemptRecord, Event, Findings, PairId, PlannedPair, Run, RunPlan, Summary,
@@ -28,8 +30,6 @@ pub use sandboxes::Sandboxes;
 
 /// There as long as a comment goes on that this run has begun.
 pub const COMMENT_FILE: &str = "comment.json";
-/// The names of sandboxes, each written before it is created.
-const SANDBOXES_FILE: &str = "sandboxes.jsonl";
 /// An attempt's record.
 const ATTEMPT_FILE: &str = "attempt.json";
 
@@ -154,7 +154,9 @@ impl RunDir {
         if journal::is_being_written(&path.join(SANDBOXES_FILE)) {
             return Err(StoreError::Running(path.to_owned()));
         }
-        let Replayed { mut run, whole, .. } = replay(&journal)?;
+        let replayed = replay(&journal)?;
+        let unreadable = replayed.unreadable();
+        let Replayed { mut run, whole, .. } = replayed;
         if let Some(why) = resume::difference(&run, plan, commit) {
             return Err(StoreError::Different {
                 path: path.to_owned(),
@@ -163,6 +165,7 @@ impl RunDir {
         }
         let opened = Journal::go_on(&journal, whole, &path.join(SANDBOXES_FILE))?;
         resume::restore(path, &journal, &mut run)?;
+        run.notices.extend(unreadable);
         Ok((Self::new(path, opened, plan, attempt), run))
     }
 
@@ -249,7 +252,9 @@ impl RunDir {
                     };
                     published = blocking(move || job.run()).await;
                 }
-                self.journal.write(event).await.and(published)
+                // Not told of before it is so: a run that goes on publishes it again.
+                published?;
+                self.journal.write(event).await
             }
             _ => self.journal.write(event).await,
         }

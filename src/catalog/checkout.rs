@@ -17,7 +17,7 @@ pub struct BaseRevision {
     pub commit: String,
 }
 
-/// The commit that `reference` names; without one, where `HEAD` and the remote's default branch part.
+/// The commit that `reference` names, fetched from `origin` where it is not here; without one, where `HEAD` and the remote's default branch part.
 ///
 /// # Errors
 /// No git, no repository, a reference that is not in it, no remote's default branch, no history in common.
@@ -26,13 +26,19 @@ pub fn base_revision(root: &Utf8Path, reference: Option<&str>) -> Result<BaseRev
         return Err(CatalogError::NoBaseRepository(root.to_owned()));
     }
     if let Some(reference) = reference {
-        let unknown = || CatalogError::UnknownBase(reference.to_owned());
+        let unknown = |detail| CatalogError::UnknownBase {
+            reference: reference.to_owned(),
+            detail,
+        };
         if reference.starts_with('-') || reference.contains(char::is_control) {
-            return Err(unknown());
+            return Err(unknown("it is no reference".to_owned()));
         }
+        let commit = crate::git::commit_or_fetch(root, reference);
         return Ok(BaseRevision {
             reference: reference.to_owned(),
-            commit: git::commit_of(root, reference).ok_or_else(unknown)?,
+            commit: commit
+                .map_err(git::no_git("name another baseline than `measure`"))?
+                .map_err(unknown)?,
         });
     }
     let reference = default_branch(root).ok_or(CatalogError::NoDefaultBranch)?;

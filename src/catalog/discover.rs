@@ -9,12 +9,13 @@ use super::walk::{Kind, Walk, depth, fixed_start};
 use super::{CatalogError, front_matter, label};
 use crate::config::{Discovery, IdPart, ListedId, OneOrMany};
 use crate::glob::path_glob;
+use crate::model::layout::OUTPUT_ROOT;
 use crate::model::{EvalId, ExperimentId, InvalidId, Labels, Pair, PairId};
 
 /// The one experiment of a suite that names none.
 const ONLY_EXPERIMENT: &str = "default";
 /// Directories that a wildcard does not go into: they hold copies of what lies elsewhere.
-const PASSED_OVER: [&str; 3] = [".git", "node_modules", "evalwave-out"];
+const PASSED_OVER: [&str; 3] = [".git", "node_modules", OUTPUT_ROOT];
 
 /// Every experiment with every eval, labels of both joined.
 pub(super) fn pairs(

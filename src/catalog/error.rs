@@ -17,9 +17,14 @@ pub enum CatalogError {
     NoBaseRepository(Utf8PathBuf),
     /// The base revision is not there.
     #[error(
-        "cannot measure `{0}`: it names no commit of this repository\nfetch it, or name another with `measure:REF`"
+        "cannot measure `{reference}`: it names no commit here, and cannot be fetched from `origin`: {detail}\nfetch it, or name another with `measure:REF`; actions/checkout fetches all of them with `fetch-depth: 0`"
     )]
-    UnknownBase(String),
+    UnknownBase {
+        /// What was asked for.
+        reference: String,
+        /// What git says.
+        detail: String,
+    },
     /// Nothing says which branch is the base.
     #[error(
         "cannot tell the base revision: no default branch of the remote `origin` is known\nname it, for instance `measure:main`, or run `git remote set-head origin --auto`"

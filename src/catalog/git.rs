@@ -56,6 +56,14 @@ pub fn commit(root: &Utf8Path) -> Option<String> {
     commit_of(root, "HEAD")
 }
 
+/// The second parent of the commit that is checked out: what was merged to make it. A shallow clone has its name too.
+pub fn second_parent(root: &Utf8Path) -> Option<String> {
+    let object = answer(root, &["cat-file", "commit", "HEAD"])?;
+    let header = object.lines().take_while(|line| !line.is_empty());
+    let mut parents = header.filter_map(|line| line.strip_prefix("parent "));
+    parents.nth(1).map(str::to_owned)
+}
+
 /// The commit that a revision means, in full; a whole one need not be here.
 pub fn commit_named(root: &Utf8Path, revision: &str) -> Option<String> {
     let is_whole = revision.len() == 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -139,7 +147,7 @@ fn failed(what: &'static str, output: &Output) -> CatalogError {
     }
 }
 
-fn no_git(without: &'static str) -> impl Fn(std::io::Error) -> CatalogError {
+pub(super) fn no_git(without: &'static str) -> impl Fn(std::io::Error) -> CatalogError {
     move |source| CatalogError::NoGit { without, source }
 }
 

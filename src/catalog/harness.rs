@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::CatalogError;
 use super::walk::{Kind, Walk};
+use crate::model::layout::OUTPUT_ROOT;
 
 /// Deeper than evals lie.
 const DEEPEST: usize = 4;
@@ -119,7 +120,7 @@ fn has_inspect_task(path: &Utf8Path) -> bool {
 fn tree(root: &Utf8Path) -> Result<BTreeSet<String>, CatalogError> {
     let skipped = |path: &Path| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or(".");
-        name.starts_with('.') || ["node_modules", "venv", "target", "evalwave-out"].contains(&name)
+        name.starts_with('.') || ["node_modules", "venv", "target", OUTPUT_ROOT].contains(&name)
     };
     let walk = Walk {
         root,

@@ -12,10 +12,29 @@ use crate::model::ResultSet;
 pub(super) enum Baseline {
     /// These results.
     Known(ResultSet),
-    /// The base revision runs beside this one: this reference, or the one that it was branched off from.
-    Measure(Option<String>),
+    /// The base revision runs beside this one: this one, or the one that it was branched off from.
+    Measure(Option<Revision>),
     /// There is none, and why.
     None(String),
+}
+
+/// A revision to measure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Revision {
+    /// What git knows it by.
+    pub(super) reference: String,
+    /// What readers know it by.
+    pub(super) name: String,
+}
+
+impl Revision {
+    /// One that is called what it was asked for as.
+    pub(super) fn named(reference: &str) -> Self {
+        Self {
+            reference: reference.to_owned(),
+            name: reference.to_owned(),
+        }
+    }
 }
 
 impl Baseline {
@@ -28,7 +47,9 @@ impl Baseline {
                 let why = "no baseline: name one with `baseline` or --baseline";
                 return Ok(Self::None(why.to_owned()));
             }
-            BaselineConfig::Measure(reference) => return Ok(Self::Measure(reference.clone())),
+            BaselineConfig::Measure(reference) => {
+                return Ok(Self::Measure(reference.as_deref().map(Revision::named)));
+            }
             BaselineConfig::Sources(sources) => sources,
         };
         // A path in a flag starts where the user is, one in the file where the file is.

@@ -15,6 +15,7 @@ use crate::model::{
     CancelReason, Concurrency, PairId, PlannedBudget, PlannedLimit, Produces, RunPlan, Selection,
     SelectionKind, Strategy, Summary, Verdict, with_causes,
 };
+use crate::plan;
 
 /// What is tried again.
 pub(super) struct Wanted<'a> {
@@ -183,11 +184,7 @@ fn fresh(plan: &RunPlan, pairs: &BTreeSet<PairId>, attempts: u32, most: Option<u
         of: plan.selection.of,
     };
     let by_pair = fresh.strategy == Strategy::Sequential || fresh.produces == Produces::Pair;
-    let all = if by_pair {
-        fresh.pairs.len()
-    } else {
-        fresh.attempts()
-    };
+    let all = plan::sandboxes(&fresh);
     let value = all.min(most.unwrap_or(usize::MAX)).max(1);
     fresh.concurrency = Concurrency {
         most: None,

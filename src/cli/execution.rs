@@ -73,6 +73,7 @@ impl Execution<'_> {
             audience: self.audience,
         };
         let (limits, budget) = (self.plan.limits.clone(), self.plan.budget);
+        let most = self.plan.concurrency.most;
         let base = self.base()?;
         let at_once = base.as_ref().is_none_or(|base| base.at_once);
         harden_self();
@@ -127,7 +128,7 @@ impl Execution<'_> {
             base: measured
                 .as_ref()
                 .map(|measured| (&measured.arm.job.plan, measured.base.root())),
-            most: self.suite.most_at_once(),
+            most,
             limits: &limits,
             budget,
         };
@@ -144,12 +145,12 @@ impl Execution<'_> {
 
     /// The base revision, where it is measured beside this one.
     fn base(&mut self) -> Result<Option<Prepared>, Failure> {
-        let Baseline::Measure(reference) = &self.baseline else {
+        let Baseline::Measure(revision) = &self.baseline else {
             return Ok(None);
         };
         let base = Prepared::new(
             self.suite,
-            reference.as_deref(),
+            revision.as_ref(),
             &mut self.plan,
             &self.output.run_id,
             self.context,
@@ -174,7 +175,7 @@ fn compare_with(
         (Baseline::None(why), ..) => judging.summary.notices.push(why),
         (Baseline::Measure(_), Some(measured), Some(run)) => {
             let summary = aggregate::summarize(&run);
-            judging.measured(&summary, Some(measured.base.reference()), &run.notices);
+            judging.measured(&summary, Some(measured.base.name()), &run.notices);
             return keep(&measured.arm.recording.directory, &summary);
         }
         (Baseline::Measure(_), ..) => {}

@@ -4,7 +4,7 @@ use anyhow::anyhow;
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 
-use super::context::Context;
+use super::context::{self, Context};
 use super::{Failure, engine, tell};
 use crate::catalog;
 use crate::config::{Config, SecretConfig};
@@ -86,6 +86,7 @@ pub(super) fn job(
     Ok(Job {
         run_id,
         started_at,
+        now: context::now,
         earlier: None,
         commit: catalog::commit(&workspace.root),
         redactor: means.redactor.clone(),

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::arms::{Arm, Common, Occupied, Place, share};
+use super::baseline::Revision;
 use super::context::Context;
 use super::output::Output;
 use super::sources::Suite;
@@ -16,22 +17,23 @@ use crate::model::{PairId, RunPlan, file_name};
 /// The base revision.
 pub(super) struct Base {
     checkout: Checkout,
-    reference: String,
+    name: String,
 }
 
 impl Base {
     /// Checks it out below the directory of temporary files, where it stays until this is dropped.
     pub(super) fn check_out(
         suite: &Suite,
-        reference: Option<&str>,
+        revision: Option<&Revision>,
         run_id: &str,
         context: &Context,
     ) -> Result<Self, Failure> {
+        let reference = revision.map(|revision| revision.reference.as_str());
         let base = catalog::base_revision(&suite.root, reference)?;
         let at = checkout(run_id, context);
         Ok(Self {
             checkout: Checkout::new(&suite.root, &base.commit, &at)?,
-            reference: base.reference,
+            name: revision.map_or(base.reference, |revision| revision.name.clone()),
         })
     }
 
@@ -56,9 +58,9 @@ impl Base {
         Ok((!plan.pairs.is_empty()).then_some(plan))
     }
 
-    /// What it was asked for as.
-    pub(super) fn reference(&self) -> &str {
-        &self.reference
+    /// What readers know it by.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 }
 
@@ -101,7 +103,7 @@ impl Prepared {
     /// Checks out the base and gives it its share of the places. `None` where it has none of the pairs, or there are none.
     pub(super) fn new(
         suite: &Suite,
-        reference: Option<&str>,
+        revision: Option<&Revision>,
         plan: &mut RunPlan,
         run_id: &str,
         context: &Context,
@@ -109,9 +111,10 @@ impl Prepared {
         if plan.pairs.is_empty() {
             return Ok(None);
         }
-        let base = Base::check_out(suite, reference, run_id, context)?;
+        let base = Base::check_out(suite, revision, run_id, context)?;
         let prepared = base.plan(suite, plan)?.map(|mut of_base| {
-            let at_once = share(plan, &mut of_base, suite.most_at_once());
+            let most = plan.concurrency.most;
+            let at_once = share(plan, &mut of_base, most);
             Self {
                 base,
                 plan: of_base,

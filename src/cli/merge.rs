@@ -1,5 +1,7 @@
 //! `evalwave merge`, and what the action's `command: merge` shares with it: parts of one plan as the run that they are.
 
+use std::collections::BTreeMap;
+
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::arguments::{MergeArguments, SelectionArguments, TextOrJson, given};
@@ -14,9 +16,9 @@ use crate::aggregate::{self, Joined, Part};
 use crate::compare::Known;
 use crate::config::{Config, settings};
 use crate::model::summary::Conclusion;
-use crate::model::{ExitCode, Gate};
+use crate::model::{ExitCode, Gate, PairId};
 use crate::report;
-use crate::store::{self, PartDir};
+use crate::store::{self, PartDir, Stored};
 
 pub(super) fn merge(arguments: &MergeArguments, context: &Context) -> Result<ExitCode, Failure> {
     let mut more = vec![
@@ -89,13 +91,10 @@ impl Parts {
         let joined = aggregate::join(&parts).map_err(anyhow::Error::from)?;
         let mut joined = anyhow::Context::context(joined, "no run was named")?;
         for part in &directories {
-            let broken = part.replayed.broken.len();
-            if broken > 0 {
-                joined.notices.push(format!(
-                    "{}: {broken} lines of its journal cannot be read: what they told is missing",
-                    part.name
-                ));
-            }
+            let unreadable = part.replayed.unreadable();
+            joined
+                .notices
+                .extend(unreadable.map(|why| format!("{}: {why}", part.name)));
         }
         Ok(Self { directories, joined })
     }
@@ -156,13 +155,14 @@ impl Merging<'_> {
             is_cut_short: joined.missing.is_some(),
             known: self.known,
         };
+        judging.known.confirmed = confirmed(directories);
         judging.summary.run.url = self.url;
         judging.summary.notices.extend(notices);
         let mut base_is_kept = true;
         match self.baseline {
             Baseline::Known(results) => judging.baseline = Some(results),
             Baseline::None(why) => judging.summary.notices.push(why),
-            Baseline::Measure(reference) => match parts.bases()? {
+            Baseline::Measure(revision) => match parts.bases()? {
                 Some(bases) => {
                     let Parts { directories, joined } = &bases;
                     let run_id = format!("{run_id}-baseline");
@@ -172,7 +172,8 @@ impl Merging<'_> {
                     let summary = aggregate::summarize(&run);
                     base_is_kept = keep(&directory, &summary)?;
                     let told: Vec<String> = joined.notices.iter().chain(&joined.missing).cloned().collect();
-                    judging.measured(&summary, reference.as_deref(), &told);
+                    let name = revision.as_ref().map(|revision| revision.name.as_str());
+                    judging.measured(&summary, name, &told);
                     judging.is_cut_short |= joined.missing.is_some();
                 }
                 None => {
@@ -199,4 +200,26 @@ impl Merging<'_> {
             lost: !kept || !base_is_kept,
         })
     }
+}
+
+/// What fresh attempts said of the flips of each part. A part without a summary says nothing.
+fn confirmed(parts: &[PartDir]) -> BTreeMap<PairId, bool> {
+    let mut confirmed = BTreeMap::new();
+    for part in parts {
+        let Ok(Stored::Summary(summary)) = store::load(&part.path) else {
+            continue;
+        };
+        let flips = summary.comparison.map(|comparison| comparison.flips);
+        let flips = flips
+            .into_iter()
+            .flat_map(|flips| [flips.pass_to_fail, flips.fail_to_pass]);
+        confirmed.extend(flips.flatten().filter_map(|flip| {
+            let id = PairId {
+                experiment: flip.experiment,
+                eval: flip.eval,
+            };
+            Some((id, flip.confirmed?))
+        }));
+    }
+    confirmed
 }

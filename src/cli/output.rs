@@ -4,11 +4,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::context::Context;
 use super::{Failure, tell};
+use crate::model::layout::OUTPUT_ROOT;
 use crate::model::with_causes;
 use crate::store;
-
-/// Where runs go that are not told where.
-const OUTPUT_ROOT: &str = "evalwave-out";
 
 /// The directory of the runs that are not told where to go.
 pub(super) fn root(context: &Context) -> Utf8PathBuf {

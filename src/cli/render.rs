@@ -43,15 +43,7 @@ pub(super) fn unfinished(replayed: &Replayed) -> Vec<String> {
     if replayed.run.findings.is_none() {
         notices.push(DIED.to_owned());
     }
-    if let Some(first) = replayed.broken.first() {
-        let lines = match replayed.broken.len() {
-            1 => "1 line".to_owned(),
-            many => format!("{many} lines"),
-        };
-        notices.push(format!(
-            "{lines} of its journal cannot be read, the first is line {first}: what was told there is missing"
-        ));
-    }
+    notices.extend(replayed.unreadable());
     notices
 }
 

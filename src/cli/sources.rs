@@ -11,7 +11,7 @@ use super::{Failure, engine, tell};
 use crate::catalog::{self, Leash};
 use crate::compare;
 use crate::config::settings::{self, Given, Setting};
-use crate::config::{self, Config, Discovery, Source, SuiteConfig, SuiteSource, WantedConcurrency};
+use crate::config::{self, ComparisonConfig, Config, Discovery, Source, SuiteConfig, SuiteSource};
 use crate::model::{Pair, Policy, ResultSet, RunPlan};
 use crate::plan::{self, Experience, Globs, PlanError, Request, Select};
 use crate::results;
@@ -157,19 +157,6 @@ impl Suite {
             _ => self.pairs.clone(),
         })
     }
-
-    /// Most attempts (sequential: pairs) that may run at once, of all plans together; `None` is no limit.
-    pub(super) fn most_at_once(&self) -> Option<usize> {
-        let asked = match self.config.concurrency {
-            WantedConcurrency::Fixed(number) => Some(number),
-            WantedConcurrency::Auto => None,
-        };
-        let capacity = self.capacity.as_ref().map(|(most, _)| *most);
-        [asked, self.config.max_concurrency, capacity]
-            .into_iter()
-            .flatten()
-            .min()
-    }
 }
 
 /// What says which pairs there are.
@@ -264,6 +251,24 @@ fn read_config(
         bytes: &bytes,
     };
     Ok((config::load(Some(&source), given)?, root_of(&path), name))
+}
+
+/// What a comparison of results that exist already needs: of the configuration that is named, else as by default.
+pub(super) fn comparison_config(
+    named: Option<&Utf8Path>,
+    settings: &Given,
+    context: &Context,
+) -> Result<ComparisonConfig, Failure> {
+    let Some(named) = given(named) else {
+        return Ok(config::load_comparison(None, settings)?);
+    };
+    let (path, name) = find_config(Some(named), context)?;
+    let bytes = fs_err::read(&path).context("cannot read the configuration")?;
+    let source = Source {
+        name: name.as_str(),
+        bytes: &bytes,
+    };
+    Ok(config::load_comparison(Some(&source), settings)?)
 }
 
 /// The configuration's path, and its name as the user knows it.

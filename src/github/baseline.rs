@@ -6,8 +6,8 @@ mod search;
 
 use jiff::Timestamp;
 
-use super::{Client, Repository};
-use crate::model::{Policy, ResultSet};
+use super::{Client, GithubError, Repository};
+use crate::model::{Policy, ResultSet, with_causes};
 pub use search::Candidates;
 
 /// What is looked for, and for whom.
@@ -140,17 +140,57 @@ pub struct Earlier {
     pub exhausted: Option<usize>,
 }
 
+/// A commit that others are compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Base {
+    /// In full.
+    pub commit: String,
+    /// The branch that it is on.
+    pub branch: String,
+}
+
+/// What an event is compared with; `None` where it does not say, or GitHub does not know.
+///
+/// # Errors
+/// GitHub does not answer.
+pub async fn base(
+    client: &Client,
+    repository: &Repository,
+    event: &Event,
+) -> Result<Option<Base>, GithubError> {
+    let (commit, branch) = match event {
+        Event::PullRequest {
+            base_branch,
+            measured,
+        } => {
+            let commit = match measured {
+                Measured::MergeCommit(commit) => ask::first_parent(client, repository, commit).await?,
+                Measured::Head(commit) => ask::merge_base(client, repository, base_branch, commit).await?,
+            };
+            (commit, base_branch)
+        }
+        Event::MergeGroup { base_branch, base } => (Some(base.clone()), base_branch),
+        Event::Push { branch, before } => {
+            let is_new = |commit: &String| commit.bytes().all(|byte| byte == b'0');
+            (before.clone().filter(|commit| !is_new(commit)), branch)
+        }
+        Event::OnBranch { .. } | Event::Tag { .. } => return Ok(None),
+    };
+    let branch = branch.clone();
+    Ok(commit.map(|commit| Base { commit, branch }))
+}
+
 /// Looks for the baseline, and for as many as `history` runs before it, which are held to the same rules.
 pub async fn find(client: &Client, wanted: &Wanted, history: u32) -> (Search, Earlier) {
     let history = history as usize;
     let mut candidates = match Candidates::list(client, wanted, history).await {
         Ok(candidates) => candidates,
-        Err(error) => return (Search::Failed(in_full(&error)), Earlier::default()),
+        Err(error) => return (Search::Failed(with_causes(&error)), Earlier::default()),
     };
     let found = match candidates.next(client).await {
         Ok(Some(found)) => found,
         Ok(None) => return (Search::NotFound(candidates.why_none()), Earlier::default()),
-        Err(error) => return (Search::Failed(in_full(&error)), Earlier::default()),
+        Err(error) => return (Search::Failed(with_causes(&error)), Earlier::default()),
     };
     let mut earlier = Earlier::default();
     while earlier.results.len() < history {
@@ -166,21 +206,10 @@ pub async fn find(client: &Client, wanted: &Wanted, history: u32) -> (Search, Ea
                 break;
             }
             Err(error) => {
-                earlier.failed = Some(in_full(&error));
+                earlier.failed = Some(with_causes(&error));
                 break;
             }
         }
     }
     (Search::Found(Box::new(found)), earlier)
-}
-
-/// An error with its causes.
-fn in_full(error: &super::GithubError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
 }

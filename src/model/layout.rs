@@ -1,9 +1,13 @@
-//! Names in a run directory, the same for whoever writes one and whoever reads it.
+//! Names in a run directory, and its own, the same for whoever writes one and whoever reads it.
 
+/// Where runs go that are not told where.
+pub const OUTPUT_ROOT: &str = "evalwave-out";
 /// The machine-readable result of a run.
 pub const SUMMARY_FILE: &str = "summary.json";
 /// What happened, a line an event.
 pub const JOURNAL_FILE: &str = "journal.jsonl";
+/// The names of sandboxes, each written before it is created.
+pub const SANDBOXES_FILE: &str = "sandboxes.jsonl";
 /// Begins the name of the directory with a pair's published results; the pair's own name follows.
 pub const RAW_RESULTS: &str = "raw-results-";
 /// Holds the directories of attempts.

@@ -7,12 +7,12 @@ use crate::model::{Concurrency, Produces, RunPlan, Strategy};
 /// How many waves the plan takes, were all attempts equally long: what runs at once, into all there is, rounded up.
 /// A wave of the sequential strategy is one of pairs.
 pub fn waves(plan: &RunPlan) -> usize {
-    let total = if counts_pairs(plan.strategy, plan.produces) {
-        plan.pairs.len()
-    } else {
-        plan.attempts()
-    };
-    total.div_ceil(plan.concurrency.value.max(1))
+    sandboxes(plan).div_ceil(plan.concurrency.value.max(1))
+}
+
+/// How many sandboxes the plan takes where nothing is tried again: one a pair, or one an attempt.
+pub fn sandboxes(plan: &RunPlan) -> usize {
+    total(plan.strategy, plan.produces, plan.pairs.len(), plan.runs)
 }
 
 /// What there is to run at once: pairs, or pairs x runs.

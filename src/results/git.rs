@@ -11,10 +11,7 @@ use super::{MAX_BYTES, read_capped};
 use crate::git;
 use crate::model::{Policy, ResultSet};
 
-/// Reads `REF:PATH` of the repository around `directory`.
-///
-/// A reference that is not there is fetched from `origin`, without its history where the clone is shallow already:
-/// a full clone would become shallow by that.
+/// Reads `REF:PATH` of the repository around `directory`. A reference that is not there is fetched from `origin`.
 pub(super) fn read(
     source: &str,
     specification: &str,
@@ -57,20 +54,8 @@ struct Repository<'a> {
     directory: &'a Utf8Path,
 }
 
-/// How a git command ended.
-struct Ended {
-    success: bool,
-    output: String,
-    /// What it wrote about what went wrong: its first fatal line, else its last one.
-    detail: String,
-}
-
 impl Repository<'_> {
     fn commit(&self, reference: &str) -> Result<String, Problem> {
-        let resolve = |name: &str| {
-            let ended = self.git(&["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")])?;
-            Ok::<_, Problem>(ended.success.then(|| ended.output.trim().to_owned()))
-        };
         let repository = self.git(&["rev-parse", "--git-dir"])?;
         if !repository.success {
             return Err(Problem::NoRepository {
@@ -78,31 +63,12 @@ impl Repository<'_> {
                 detail: repository.detail,
             });
         }
-        if let Some(commit) = resolve(reference)? {
-            return Ok(commit);
-        }
-        let missing = |detail: &str| Problem::NoReference {
-            reference: reference.to_owned(),
-            detail: detail.to_owned(),
-        };
-        // `origin/main` is our name for what `origin` itself calls `main`.
-        let remote = reference.strip_prefix("refs/remotes/").unwrap_or(reference);
-        let remote = remote.strip_prefix("origin/").unwrap_or(remote);
-        if remote.is_empty()
-            || remote.starts_with(['-', '+', '^'])
-            || remote.contains(['*', '?', '[', '~', '^', '@'])
-        {
-            return Err(missing("it is not the name of a branch, tag or commit there"));
-        }
-        let shallow = self.git(&["rev-parse", "--is-shallow-repository"])?.output.trim() == "true";
-        let mut arguments = vec!["fetch", "--quiet", "--no-tags"];
-        arguments.extend(shallow.then_some("--depth=1"));
-        arguments.extend(["origin", remote]);
-        let fetched = self.git(&arguments)?;
-        if !fetched.success {
-            return Err(missing(&fetched.detail));
-        }
-        resolve("FETCH_HEAD")?.ok_or_else(|| missing("what was fetched is no commit"))
+        git::commit_or_fetch(self.directory, reference)
+            .map_err(Problem::GitMissing)?
+            .map_err(|detail| Problem::NoReference {
+                reference: reference.to_owned(),
+                detail,
+            })
     }
 
     fn kind(&self, object: &str) -> Result<Kind, Problem> {
@@ -140,23 +106,8 @@ impl Repository<'_> {
         }
     }
 
-    fn git(&self, arguments: &[&str]) -> Result<Ended, Problem> {
-        let output = self.command(arguments).output().map_err(Problem::GitMissing)?;
-        let errors = String::from_utf8_lossy(&output.stderr);
-        let detail = errors
-            .lines()
-            .map(str::trim)
-            .find(|line| line.starts_with("fatal:"))
-            .or_else(|| errors.lines().map(str::trim).rfind(|line| !line.is_empty()))
-            .unwrap_or("no reason given");
-        Ok(Ended {
-            success: output.status.success(),
-            output: String::from_utf8_lossy(&output.stdout).into_owned(),
-            detail: detail
-                .chars()
-                .filter(|character| !character.is_control())
-                .collect(),
-        })
+    fn git(&self, arguments: &[&str]) -> Result<git::Ended, Problem> {
+        git::ask(self.directory, arguments).map_err(Problem::GitMissing)
     }
 
     fn command(&self, arguments: &[&str]) -> Command {

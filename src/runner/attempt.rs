@@ -232,7 +232,7 @@ impl TryContext {
             ("eval", self.id.pair.eval.to_string()),
             ("attempt", format!("{}.{}", self.id.index, self.try_number)),
         ];
-        prepare::spec(&self.job, &name, labels, self.clock.started.elapsed())
+        prepare::spec(&self.job, &name, labels)
     }
 
     /// `setup` where the sandbox is cold, then `boot`.

@@ -213,13 +213,17 @@ impl Driver {
                 ..AttemptRecord::not_started(index, CancelReason::Run)
             };
             let known = &self.run.pairs[pair];
-            let has_result = |index: &u32| {
-                let record = known.record(*index);
-                record.is_some_and(|record| record.outcome.is_graded())
-            };
-            let without = (1..=self.job.plan.runs).filter(|index| !has_result(index));
-            let ends = without.map(|index| (errored(index), AttemptDetails::default()));
-            let ends = ends.collect();
+            let (mut ends, mut unneeded) = (Ends::new(), 0);
+            for index in 1..=self.job.plan.runs {
+                match known.record(index) {
+                    Some(record) if record.outcome.is_graded() => {}
+                    Some(record) if record.reason == Some(CancelReason::Decided) => unneeded += 1,
+                    _ => ends.push((errored(index), AttemptDetails::default())),
+                }
+            }
+            for _ in 0..unneeded {
+                self.told(pair);
+            }
             self.end_attempts(pair, ends);
         }
         while let Some(recorded) = self.recording.next().await {
@@ -357,19 +361,24 @@ impl Driver {
                 ends
             }
             None => {
-                let not_started = |index| {
-                    (
-                        AttemptRecord::not_started(index, reason),
-                        AttemptDetails::default(),
-                    )
+                let skipped = |index| {
+                    let record = match self.stopped_earlier(attempt.pair, index) {
+                        Some(stopped) => AttemptRecord {
+                            reason: Some(reason),
+                            ..stopped.clone()
+                        },
+                        None => AttemptRecord::not_started(index, reason),
+                    };
+                    (record, AttemptDetails::default())
                 };
                 let (stand, others): (Vec<u32>, Vec<u32>) = self
                     .indexes(attempt)
                     .partition(|index| self.stands(attempt.pair, *index));
+                let ends = others.into_iter().map(skipped).collect();
                 for _ in stand {
                     self.told(attempt.pair);
                 }
-                others.into_iter().map(not_started).collect()
+                ends
             }
         };
         self.end_attempts(attempt.pair, ends);
@@ -480,6 +489,12 @@ impl Driver {
         let earlier = self.job.earlier.as_ref();
         let pair = earlier.and_then(|earlier| earlier.run.pair(&self.job.plan.pairs[attempt.pair].id));
         pair.map_or(0, |(_, pair)| pair.tries(self.remainder.index(attempt)))
+    }
+
+    /// The record of an attempt that an earlier session of the run had begun and did not end.
+    fn stopped_earlier(&self, pair: usize, index: u32) -> Option<&AttemptRecord> {
+        let record = self.job.earlier.as_ref()?.run.pairs.get(pair)?.record(index)?;
+        (record.outcome == Outcome::Cancelled && record.tries > 0).then_some(record)
     }
 
     /// Whether what an earlier session of the run says of an attempt is its last word.

@@ -1,7 +1,6 @@
 //! What happens once a run and before its first attempt: the engine makes ready what sandboxes start from.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::mpsc;
 
@@ -13,6 +12,7 @@ use super::{Job, Recorder};
 use crate::aggregate::Failure;
 use crate::config::template::Values;
 use crate::model::{Event, Phase};
+use crate::plan::sandboxes;
 use crate::sandbox::{Backend, Command, SandboxSpec, Setup, Warm};
 
 /// Longest line of its progress that is told.
@@ -30,7 +30,8 @@ pub(super) async fn prepare(
     let (output, mut chunks) = mpsc::channel(OUTPUT_BACKLOG);
     let preparing = async {
         let output = output;
-        let limit = limits.provision + limits.setup;
+        // Each step has its own limit: an image, its setup, and the workspace in it.
+        let limit = limits.provision + limits.setup * 2;
         within(limit, Phase::Provision, backend.prepare(&setup, account, &output)).await
     };
     let telling = async {
@@ -65,30 +66,23 @@ pub(super) fn setup(job: &Job) -> Setup {
         })
     });
     Setup {
-        spec: spec(job, "setup", Vec::new(), Duration::ZERO),
+        spec: spec(job, "setup", Vec::new()),
         command,
         workspace: job.workspace.clone(),
         limit: job.attempt.phases.setup,
-        sandboxes: job.plan.attempts().saturating_sub(job.kept()),
+        sandboxes: sandboxes(&job.plan).min(job.plan.attempts().saturating_sub(job.kept())),
     }
 }
 
-/// A sandbox of the run; `name` tells it from the others, and it is started so long after the run.
-pub(super) fn spec(
-    job: &Job,
-    name: &str,
-    mut labels: Vec<(&'static str, String)>,
-    elapsed: Duration,
-) -> SandboxSpec {
+/// A sandbox of the run that is started now; `name` tells it from the others.
+pub(super) fn spec(job: &Job, name: &str, mut labels: Vec<(&'static str, String)>) -> SandboxSpec {
     let attempt = &job.attempt;
     let phases = attempt.phases;
     // A sandbox may serve all attempts of its pair.
     let each = attempt.timeout + attempt.grace + phases.collect;
     let limit = phases.provision * 2 + phases.setup * 2 + each * job.plan.runs;
-    let expires = job
-        .started_at
-        .checked_add(elapsed + limit)
-        .unwrap_or(job.started_at);
+    let now = (job.now)();
+    let expires = now.checked_add(limit).unwrap_or(now);
     labels.push(("expires", expires.to_string()));
     SandboxSpec {
         name: format!("{}-{name}", job.run_id),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::Job;
-use crate::model::{AttemptRecord, Outcome, PairRun, Produces, Run};
+use crate::model::{AttemptRecord, CancelReason, Outcome, PairRun, Produces, Run};
 use crate::plan;
 use crate::schedule::{AttemptRef, PairSpec, Used};
 
@@ -80,11 +80,12 @@ pub(super) fn left(job: &Job, pair: &PairRun) -> u32 {
     }
 }
 
-/// What is left to say of an attempt that is not needed any more, where an earlier session has made it: an error stays
-/// one.
+/// Whether what an earlier session has said of an attempt that is not made again is its last word: an error stays one,
+/// and what was not needed then is not needed now.
 pub(super) fn stands(pair: &PairRun, index: u32) -> bool {
-    pair.record(index)
-        .is_some_and(|record| record.outcome == Outcome::Errored)
+    pair.record(index).is_some_and(|record| {
+        record.outcome == Outcome::Errored || record.reason == Some(CancelReason::Decided)
+    })
 }
 
 fn graded(pair: &PairRun) -> impl Iterator<Item = &AttemptRecord> {

@@ -144,6 +144,7 @@ fn job(config: &Config, pairs: &[Pair], experience: &Experience) -> Job {
     Job {
         run_id: "run".to_owned(),
         started_at: "2026-01-01T00:00:00Z".parse().unwrap(),
+        now: jiff::Timestamp::default,
         earlier: None,
         commit: None,
         plan,

@@ -8,7 +8,6 @@ mod engine;
 mod files;
 mod id;
 mod marks;
-mod pack;
 mod process;
 mod quote;
 mod reaper;

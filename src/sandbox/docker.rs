@@ -28,7 +28,7 @@ use super::local::capacity_for;
 use super::under_way::UnderWay;
 use super::{Backend, Capacity, Ledger, Reaper, Sandbox, SandboxError, SandboxSpec, Setup, Warm};
 use crate::config::{DockerConfig, DockerMount};
-use crate::model::{Boot, with_causes};
+use crate::model::Boot;
 pub use connection::DockerEngine;
 use connection::failed;
 use container::{DockerSandbox, Place};
@@ -118,26 +118,20 @@ impl Backend for DockerBackend {
         output: &mpsc::Sender<Vec<u8>>,
     ) -> Result<Warm, SandboxError> {
         let mut image = image::make_ready(&self.shared, self.reaper.engine(), output).await?;
-        let mut warm = match &setup.command {
+        let warm = match &setup.command {
             _ if !self.shared.config.warm => Warm::Cold(None),
             None => Warm::Cold(Some(
                 "`attempt.setup` has to be the same for all attempts for `warm: true`".to_owned(),
             )),
             Some(command) => warm::make(&self.shared, &image, setup, command, ledger, output).await?,
         };
-        match &mut warm {
+        match &warm {
             Warm::From(name) => image.becomes(name, Boot::Warm),
-            Warm::Cold(why) => match workspace::keep(&self.shared, &image, setup, ledger, output).await {
-                Ok(None) => {}
-                Ok(Some(name)) => image.becomes(&name, Boot::Cold),
-                Err(error) => {
-                    let failed = format!(
-                        "the workspace is sent to each, as it cannot be kept in an image: {}",
-                        with_causes(&error)
-                    );
-                    why.get_or_insert(failed);
+            Warm::Cold(_) => {
+                if let Some(name) = workspace::keep(&self.shared, &image, setup, ledger, output).await {
+                    image.becomes(&name, Boot::Cold);
                 }
-            },
+            }
         }
         // A second call changes nothing.
         let _ = self.image.set(image);

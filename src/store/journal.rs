@@ -209,6 +209,20 @@ pub struct Replayed {
     pub(super) whole: u64,
 }
 
+impl Replayed {
+    /// How much of the journal cannot be read, in words; `None` where all can.
+    pub fn unreadable(&self) -> Option<String> {
+        let first = self.broken.first()?;
+        let lines = match self.broken.len() {
+            1 => "1 line".to_owned(),
+            many => format!("{many} lines"),
+        };
+        Some(format!(
+            "{lines} of its journal cannot be read, the first is line {first}: what was told there is missing"
+        ))
+    }
+}
+
 /// Reads a run back from its journal. Lines that cannot be read are passed over and named.
 ///
 /// # Errors

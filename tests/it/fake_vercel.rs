@@ -169,7 +169,7 @@ async fn a_command_for_a_pending_session_waits_until_it_runs() {
     let command = json!({ "command": "true" });
     let mut ran = std::pin::pin!(client.run(&session, &command));
     let asked = async {
-        while !vercel.state().counts.is_asking(Route::Run) {
+        while vercel.state().counts.open(Route::Run) == 0 {
             tokio::task::yield_now().await
         }
     };

@@ -379,6 +379,39 @@ fn shards_that_measured_the_base_are_compared_with_what_they_measured_of_it_toge
 }
 
 #[test]
+fn a_shard_and_the_base_that_it_measures_have_the_places_of_the_shard_between_them() {
+    let suite = measured("runs: 2\nstrategy: parallel\nmax-concurrency: 4\nbaseline: measure\n");
+    suite.ev("run -o s1 --shard 1/2");
+    let at_once = |run: &str| {
+        let summary = suite.read_json(&format!("s1/{run}summary.json"));
+        summary["run"]["concurrency"].as_u64().unwrap()
+    };
+    assert_eq!(at_once("") + at_once("baseline/"), 2);
+}
+
+#[test]
+fn what_shards_have_confirmed_of_their_flips_counts_in_the_whole() {
+    let state = tempfile::TempDir::new().unwrap();
+    let attempt = format!(
+        "result: result.json\nenv: {{ STATE: '{}' }}",
+        state.path().display()
+    );
+    let more = "confirm: 1\nsandbox: { landlock: off }\nbaseline: before.json\nfail-on: regression";
+    let suite = Suite::scripted("a/noisy a/stable", &attempt, more, NOISY);
+    suite.write("before.json", &rows(&[("noisy", true), ("stable", true)]));
+    for shard in 1..=2 {
+        suite.ev(&format!("run -o s{shard} --shard {shard}/2 --fail-on never"));
+    }
+    let whole = suite.ev("merge s1 s2 -o all").code(0);
+    assert!(stdout(&whole).contains("did not reproduce"), "{}", stdout(&whole));
+    let flips = &suite.read_json("all/summary.json")["comparison"]["flips"]["pass_to_fail"];
+    assert_eq!(
+        (&flips[0]["eval"], &flips[0]["confirmed"]),
+        (&json!("noisy"), &json!(false))
+    );
+}
+
+#[test]
 fn a_base_is_named_or_found_and_where_it_is_neither_that_is_said_before_anything_runs() {
     let suite = measured("");
     let (run, named) = suite.run("--baseline measure:HEAD");

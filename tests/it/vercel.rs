@@ -116,11 +116,10 @@ impl Bench {
     }
 }
 
-/// Ends a program as Ctrl-C does. Gives its exit code.
-fn interrupt(mut program: Child) -> Option<i32> {
-    let pid = rustix::process::Pid::from_child(&program);
+/// What Ctrl-C does to a program.
+fn interrupt(program: &Child) {
+    let pid = rustix::process::Pid::from_child(program);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    program.wait().unwrap().code()
 }
 
 /// Every file below a directory, as text.

@@ -3,7 +3,7 @@
 
 use super::subject::Subject;
 use crate::cli::Failure;
-use crate::cli::baseline::Baseline;
+use crate::cli::baseline::{Baseline, Revision};
 use crate::cli::context::{self, Context};
 use crate::cli::sources::{Suite, read_results};
 use crate::compare;
@@ -11,7 +11,7 @@ use crate::config::BaselineConfig;
 use crate::github::Client;
 use crate::github::baseline::{self, Earlier, Place, Search, ThisRun, Wanted};
 use crate::github::event::Invocation;
-use crate::model::ResultSet;
+use crate::model::{ResultSet, with_causes};
 
 /// What came of looking for the baseline.
 pub(super) struct Looked {
@@ -68,9 +68,10 @@ impl Looking<'_> {
     pub(super) async fn look(&self) -> Result<Looked, Failure> {
         let sources = match &self.suite.config.baseline {
             BaselineConfig::None => return Ok(Looked::none("no baseline was asked for")),
-            BaselineConfig::Measure(reference) => {
-                return Ok(Looked::only(Baseline::Measure(reference.clone())));
+            BaselineConfig::Measure(Some(reference)) => {
+                return Ok(Looked::only(Baseline::Measure(Some(Revision::named(reference)))));
             }
+            BaselineConfig::Measure(None) => return Ok(self.base().await),
             BaselineConfig::Auto => vec!["auto".to_owned()],
             BaselineConfig::Sources(sources) => sources.clone(),
         };
@@ -112,6 +113,20 @@ impl Looking<'_> {
             failed,
             ..Looked::only(Baseline::Known(merged))
         })
+    }
+
+    /// What the event compares with, to be measured; what git says, where the event does not.
+    async fn base(&self) -> Looked {
+        let (Some(client), Some(event)) = (self.client, &self.subject.event) else {
+            return Looked::only(Baseline::Measure(None));
+        };
+        match baseline::base(client, &self.invocation.repository, event).await {
+            Ok(base) => Looked::only(Baseline::Measure(base.map(|base| Revision {
+                reference: base.commit,
+                name: base.branch,
+            }))),
+            Err(error) => Looked::failed(with_causes(&error)),
+        }
     }
 
     fn read(&self, source: &String) -> Result<ResultSet, Failure> {

@@ -8,13 +8,14 @@ use super::step::Step;
 use crate::cli::Failure;
 use crate::cli::compare::between;
 use crate::cli::context::Context;
-use crate::config::{self, BaselineConfig};
+use crate::cli::sources::comparison_config;
+use crate::config::BaselineConfig;
 use crate::model::ExitCode;
 use crate::report;
 
 /// Compares `output-dir` with `baseline`.
 pub(super) fn compare(inputs: &Inputs, step: &Step, context: &Context) -> Result<ExitCode, Failure> {
-    let config = config::load_comparison(None, &inputs.given)?;
+    let config = comparison_config(inputs.config.as_deref(), &inputs.given, context)?;
     let (BaselineConfig::Sources(baseline), Some(current)) = (&config.baseline, &inputs.output_dir) else {
         return Err(anyhow!(
             "`command: compare` needs two sets of results\nname them with `baseline` and `output-dir`"

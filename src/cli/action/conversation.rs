@@ -8,7 +8,7 @@ use crate::cli::context;
 use crate::config::CommentMode;
 use crate::github::Client;
 use crate::github::comment::{self, CommentError, Published, Stamp, State, Target};
-use crate::model::{ExitCode, Summary, with_causes};
+use crate::model::{Summary, with_causes};
 
 /// The last word gets so long, GitHub's rate limits included.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -98,14 +98,14 @@ impl Conversation {
     }
 }
 
-/// Whether a run that ended like this is worth a comment.
-pub(super) fn is_wanted(mode: CommentMode, summary: &Summary, exit: ExitCode) -> bool {
+/// Whether a run is worth a comment; `fails` where its step does.
+pub(super) fn is_wanted(mode: CommentMode, summary: &Summary, fails: bool) -> bool {
     match mode {
         CommentMode::Always => true,
         CommentMode::Changes => summary.comparison.as_ref().is_some_and(|comparison| {
             !comparison.flips.pass_to_fail.is_empty() || !comparison.flips.fail_to_pass.is_empty()
         }),
-        CommentMode::Failures => exit != ExitCode::Success,
+        CommentMode::Failures => fails,
         CommentMode::Never => false,
     }
 }

@@ -383,7 +383,7 @@ impl LastWord<'_> {
     async fn say(&self) -> Option<String> {
         let summary = &self.done.summary;
         let render = |limit| self.step.clean(&report::markdown(summary, limit));
-        if !is_wanted(self.mode, summary, self.done.exit) {
+        if !is_wanted(self.mode, summary, self.done.exit != ExitCode::Success) {
             return match self.talk.amend(&render).await {
                 Ok(url) => {
                     self.step.outputs(&[("comment-url", url.unwrap_or_default())]);

@@ -5,11 +5,12 @@ use anyhow::{Context as _, anyhow};
 use camino::Utf8Path;
 use serde::{Deserialize, Serialize};
 
-use super::conversation::{Conversation, Silence};
+use super::conversation::{Conversation, Silence, is_wanted};
 use super::inputs::Inputs;
 use super::step::Step;
 use crate::cli::arms::Driver;
 use crate::cli::context::Context;
+use crate::cli::sources::comparison_config;
 use crate::cli::{Failure, render, tell};
 use crate::config::{self, CommentMode};
 use crate::github::comment::{State, Target};
@@ -33,7 +34,7 @@ pub(super) fn publish(
     step: &mut Step,
     context: &Context,
 ) -> Result<ExitCode, Failure> {
-    let settings = config::load_comparison(None, &inputs.given)?;
+    let settings = comparison_config(inputs.config.as_deref(), &inputs.given, context)?;
     let mut summary = read(&context.absolute(directory))?;
     if settings.report.comment == CommentMode::Never {
         return Ok(ExitCode::Success);
@@ -63,6 +64,20 @@ pub(super) fn publish(
             _ => State::Final,
         };
         let render = |limit| step.clean(&report::markdown(&summary, limit));
+        let fails = !matches!(summary.run.conclusion, Conclusion::Success | Conclusion::Skipped);
+        if !is_wanted(settings.report.comment, &summary, fails) {
+            // One that is there already says what holds now.
+            let amended = talk.amend(&render).await;
+            return match amended {
+                Ok(url) => {
+                    step.outputs(&[("comment-url", url.unwrap_or_default())]);
+                    Ok(ExitCode::Success)
+                }
+                Err(Silence::Forbidden(why) | Silence::Failed(why)) => {
+                    Err(anyhow!("an earlier comment was not renewed: {why}").into())
+                }
+            };
+        }
         match talk.write(state, false, &render).await {
             Ok(url) => {
                 step.say(&format!("comment: {url}"));

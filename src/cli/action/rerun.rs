@@ -81,12 +81,12 @@ impl Rerun<'_> {
 
     /// The base revision's run, where it is measured beside this one.
     fn base(&self, journal: Result<Vec<u8>, String>, plan: &RunPlan) -> Result<(), String> {
-        let Baseline::Measure(reference) = self.baseline else {
+        let Baseline::Measure(revision) = self.baseline else {
             return Ok(());
         };
         let journal = journal?;
         let in_full = |failure: Failure| with_causes(failure.error.as_ref());
-        let base = Base::check_out(self.suite, reference.as_deref(), self.run_id, self.context);
+        let base = Base::check_out(self.suite, revision.as_ref(), self.run_id, self.context);
         let base = base.map_err(in_full)?;
         match base.plan(self.suite, plan).map_err(in_full)? {
             Some(plan) => {

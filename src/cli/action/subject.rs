@@ -30,6 +30,8 @@ pub(super) struct Revision {
     pub(super) named: Option<String>,
     /// The commit, where git knows it.
     pub(super) commit: Option<String>,
+    /// What was merged to make it, where it is a merge that is checked out.
+    pub(super) merged: Option<String>,
 }
 
 /// Refuses to run another repository's code with this repository's secrets.
@@ -79,6 +81,10 @@ impl Revision {
             commit: match &named {
                 Some(name) => catalog::commit_named(&suite.root, name),
                 None => catalog::commit(&suite.root),
+            },
+            merged: match &named {
+                Some(_) => None,
+                None => catalog::second_parent(&suite.root),
             },
             named,
         }
@@ -216,13 +222,9 @@ fn measured(
     if commit == head {
         return (of_head(), None);
     }
-    // What is checked out is the event's own merge, or one like it; what is named is that only if it is its commit.
-    let is_merge = match (&revision.named, &invocation.trigger) {
-        (None, _) => true,
-        (Some(_), Trigger::PullRequest(_)) => invocation.sha.as_ref() == Some(commit),
-        (Some(_), _) => false,
-    };
-    if is_merge {
+    let is_of_event =
+        matches!(invocation.trigger, Trigger::PullRequest(_)) && invocation.sha.as_ref() == Some(commit);
+    if is_of_event || revision.merged.as_ref() == Some(head) {
         let note = format!("measured: the merge of {} into {}", &head[..7], event.base.branch);
         return (Measured::MergeCommit(commit.clone()), Some(note));
     }
@@ -279,6 +281,7 @@ mod tests {
         Revision {
             named: None,
             commit: commit.map(str::to_owned),
+            merged: None,
         }
     }
 
@@ -330,6 +333,23 @@ mod tests {
         );
         let without_git = Subject::of_event(&run, &checked_out(None));
         assert_eq!(without_git.event, of(Measured::MergeCommit(MERGE.to_owned())));
+
+        // A merge of the head that is newer than the event, and what is neither.
+        let other = "4444444444444444444444444444444444444444";
+        let newer = Revision {
+            merged: Some(HEAD.to_owned()),
+            ..checked_out(Some(other))
+        };
+        let newer = Subject::of_event(&run, &newer);
+        assert_eq!(newer.event, of(Measured::MergeCommit(other.to_owned())));
+        let neither = Subject::of_event(&run, &checked_out(Some(other)));
+        assert_eq!(
+            (neither.event, neither.note.as_deref()),
+            (
+                of(Measured::Head(other.to_owned())),
+                Some("measured: 4444444, which is not the head of the pull request")
+            )
+        );
     }
 
     #[test]

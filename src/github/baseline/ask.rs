@@ -23,6 +23,48 @@ const COMMIT_PAGES: usize = 3;
 /// The permission that commits need.
 const CONTENTS_READ: &str = "contents: read";
 
+/// The first parent of a commit.
+pub(super) async fn first_parent(
+    client: &Client,
+    repository: &Repository,
+    commit: &str,
+) -> Result<Option<String>, GithubError> {
+    let ask = Ask::new(format!("read the parents of `{commit}`"), CONTENTS_READ);
+    let path = format!("/repos/{}/git/commits/{}", repository, segment(commit));
+    let commit: Commit = match client.get(&ask, &path).await {
+        // What was merged for a test only may be gone by now.
+        Err(error) if matches!(error.status(), Some(404 | 422)) => return Ok(None),
+        commit => commit?,
+    };
+    Ok(commit.known().and_then(|(_, parents)| parents.into_iter().next()))
+}
+
+/// Where `head` left `base`.
+pub(super) async fn merge_base(
+    client: &Client,
+    repository: &Repository,
+    base: &str,
+    head: &str,
+) -> Result<Option<String>, GithubError> {
+    #[derive(Deserialize)]
+    struct Compared {
+        merge_base_commit: Option<Commit>,
+    }
+    let ask = Ask::new(format!("find where `{head}` left `{base}`"), CONTENTS_READ);
+    let path = format!(
+        "/repos/{}/compare/{}...{}?per_page=1",
+        repository,
+        segment(base),
+        segment(head)
+    );
+    let compared: Compared = match client.get(&ask, &path).await {
+        // No common history.
+        Err(error) if error.status() == Some(404) => return Ok(None),
+        compared => compared?,
+    };
+    Ok(compared.merge_base_commit.and_then(|commit| commit.sha))
+}
+
 /// One workflow of one repository.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Workflow<'a> {
@@ -101,39 +143,6 @@ impl Workflow<'_> {
             }
         }
         Ok(parents)
-    }
-
-    /// The first parent of a commit.
-    pub(super) async fn first_parent(&self, commit: &str) -> Result<Option<String>, GithubError> {
-        let ask = Ask::new(format!("read the parents of `{commit}`"), CONTENTS_READ);
-        let path = format!("/repos/{}/git/commits/{}", self.repository, segment(commit));
-        let commit: Commit = match self.client.get(&ask, &path).await {
-            // What was merged for a test only may be gone by now.
-            Err(error) if matches!(error.status(), Some(404 | 422)) => return Ok(None),
-            commit => commit?,
-        };
-        Ok(commit.known().and_then(|(_, parents)| parents.into_iter().next()))
-    }
-
-    /// Where `head` left `base`.
-    pub(super) async fn merge_base(&self, base: &str, head: &str) -> Result<Option<String>, GithubError> {
-        #[derive(Deserialize)]
-        struct Compared {
-            merge_base_commit: Option<Commit>,
-        }
-        let ask = Ask::new(format!("find where `{head}` left `{base}`"), CONTENTS_READ);
-        let path = format!(
-            "/repos/{}/compare/{}...{}?per_page=1",
-            self.repository,
-            segment(base),
-            segment(head)
-        );
-        let compared: Compared = match self.client.get(&ask, &path).await {
-            // No common history.
-            Err(error) if error.status() == Some(404) => return Ok(None),
-            compared => compared?,
-        };
-        Ok(compared.merge_base_commit.and_then(|commit| commit.sha))
     }
 
     /// The commit of a tag.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::ask::Workflow;
 use super::order::{self, Fit, Run, TRUSTED, TRUSTED_OF_TAG};
-use super::{Event, Found, Measured, Place, ThisRun, Wanted};
+use super::{Event, Found, Place, ThisRun, Wanted};
 use crate::github::artifact::{self, ReadError};
 use crate::github::client::Client;
 use crate::github::error::GithubError;
@@ -178,30 +178,18 @@ impl<'a> Candidates<'a> {
     async fn of_event(&mut self, client: &Client, event: &Event) -> Result<(), GithubError> {
         let workflow = self.workflow(client);
         let this = Some(self.wanted.run);
+        let base = super::base(client, &self.wanted.repository, event).await?;
+        let commit = base.map(|base| base.commit);
         let branch = match event {
-            Event::PullRequest {
-                base_branch,
-                measured,
-            } => Branch {
+            Event::PullRequest { base_branch, .. } | Event::MergeGroup { base_branch, .. } => Branch {
                 name: base_branch.clone(),
-                commit: match measured {
-                    Measured::MergeCommit(commit) => workflow.first_parent(commit).await?,
-                    Measured::Head(commit) => workflow.merge_base(base_branch, commit).await?,
-                },
+                commit,
                 before: None,
                 queue: true,
             },
-            Event::MergeGroup { base_branch, base } => Branch {
-                name: base_branch.clone(),
-                commit: Some(base.clone()),
-                before: None,
-                queue: true,
-            },
-            Event::Push { branch, before } => Branch {
+            Event::Push { branch, .. } => Branch {
                 name: branch.clone(),
-                commit: before
-                    .clone()
-                    .filter(|commit| commit.bytes().any(|byte| byte != b'0')),
+                commit,
                 before: this,
                 queue: false,
             },

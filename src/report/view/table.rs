@@ -39,12 +39,14 @@ pub(super) fn of_summary(summary: &Summary, comparison: Option<&Comparison>) -> 
     let errors = format!("{} / {}", attempts.errored, attempts.timed_out);
     rows.push(row("errored / timed out", None, errors, None));
     let baseline = comparison.map(|comparison| &comparison.baseline);
+    let is_part = totals.not_run > 0 || comparison.is_some_and(|comparison| comparison.not_selected > 0);
     rows.push(wall_clock(
         baseline.and_then(|side| side.wall_seconds),
         summary.run.wall_seconds,
+        is_part,
     ));
     let before = baseline.and_then(|side| Some((side.attempts?, side.pairs)));
-    rows.push(graded(before, (attempts.graded, decided)));
+    rows.push(graded(before, (attempts.graded, decided), is_part));
     rows.extend(cost(baseline, spent(summary)));
     finish(rows, comparison.is_some())
 }
@@ -56,12 +58,13 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Table {
         rows.push(pass_rates("pass rate".to_owned(), compared));
     }
     let (baseline, current) = (&comparison.baseline, &comparison.current);
+    let is_part = comparison.not_selected > 0;
     if let Some(seconds) = current.wall_seconds {
-        rows.push(wall_clock(baseline.wall_seconds, seconds));
+        rows.push(wall_clock(baseline.wall_seconds, seconds, is_part));
     }
     let attempts = |side: &Side| Some((side.attempts?, side.pairs));
     if let Some(now) = attempts(current) {
-        rows.push(graded(attempts(baseline), now));
+        rows.push(graded(attempts(baseline), now, is_part));
     }
     rows.extend(cost(Some(baseline), (current.cost_usd, current.tokens)));
     finish(rows, true)
@@ -129,19 +132,21 @@ fn pass_rates(name: String, compared: Compared) -> [Option<String>; 4] {
     row(name, fraction(compared.baseline, compared.of), current, change)
 }
 
-fn wall_clock(before: Option<f64>, now: f64) -> [Option<String>; 4] {
+/// A part of a run is no change against a whole one.
+fn wall_clock(before: Option<f64>, now: f64, is_part: bool) -> [Option<String>; 4] {
     let change = before.and_then(|before| relative(before, now));
+    let change = change.filter(|_| !is_part);
     row("wall-clock", before.map(duration), duration(now), change)
 }
 
 /// Attempts that gave a result, of how many pairs with a verdict.
-fn graded(before: Option<(usize, usize)>, now: (usize, usize)) -> [Option<String>; 4] {
+fn graded(before: Option<(usize, usize)>, now: (usize, usize), is_part: bool) -> [Option<String>; 4] {
     let shown = |(attempts, pairs): (usize, usize)| match pairs {
         0 => attempts.to_string(),
         _ => format!("{attempts} ({:.2} a pair)", attempts as f64 / pairs as f64),
     };
     let change = before
-        .filter(|(attempts, _)| *attempts > 0)
+        .filter(|(attempts, _)| *attempts > 0 && !is_part)
         .map(|(attempts, _)| format!("{:.2} x", now.0 as f64 / attempts as f64));
     row("attempts with a result", before.map(shown), shown(now), change)
 }

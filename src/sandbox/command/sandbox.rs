@@ -11,13 +11,13 @@ use tokio::sync::mpsc;
 use tokio_util::io::SyncIoBridge;
 
 use super::engine::{Engine, Failed, Tries};
-use super::pack;
 use super::script::{self, Preamble, Removal, Run};
 use super::talk::{Input, Sink, Talked, mark};
 use crate::config::template::Values;
 use crate::glob::{is_pattern, path_glob};
 use crate::model::Boot;
 use crate::sandbox::disk::full;
+use crate::sandbox::pack;
 use crate::sandbox::path::inside;
 use crate::sandbox::{Command, Exit, Sandbox, SandboxError, SandboxSpec, Workspace};
 
@@ -298,12 +298,8 @@ impl CommandSandbox {
 
     async fn pack(&self, workspace: &Workspace, into: &mut Vec<u8>) -> Result<(), SandboxError> {
         let workspace = workspace.clone();
-        *into = blocking(move || {
-            let mut tar = Vec::new();
-            pack::pack(&workspace, &mut tar).map(|()| tar)
-        })
-        .await
-        .map_err(unpacked)?;
+        let packing = move || pack::pack(&workspace, "".into(), pack::ROOT, Vec::new());
+        *into = blocking(packing).await.map_err(unpacked)?;
         Ok(())
     }
 
@@ -314,7 +310,8 @@ impl CommandSandbox {
         let directory = self.workspace().await?;
         let file = self.engine.private_file(&mark()).map_err(unpacked)?;
         let (workspace, into) = (workspace.clone(), file.create().map_err(unpacked)?);
-        blocking(move || pack::pack(&workspace, std::io::BufWriter::new(into)))
+        let into = std::io::BufWriter::new(into);
+        blocking(move || pack::pack(&workspace, "".into(), pack::ROOT, into))
             .await
             .map_err(unpacked)?;
         let values = [("dir", directory.as_str()), ("file", file.path().as_str())];
@@ -371,7 +368,7 @@ impl CommandSandbox {
 async fn pack(workspace: &Workspace, into: tokio::io::DuplexStream) -> std::io::Result<()> {
     let workspace = workspace.clone();
     let into = SyncIoBridge::new(into);
-    blocking(move || pack::pack(&workspace, into)).await
+    blocking(move || pack::pack(&workspace, "".into(), pack::ROOT, into).map(drop)).await
 }
 
 async fn blocking<T: Send + 'static>(

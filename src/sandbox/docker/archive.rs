@@ -1,20 +1,20 @@
 //! Files on their way into a container and out of it, as tars that are never whole in memory.
 
-use std::io::{self, Read as _};
-use std::sync::Arc;
+use std::io;
 
 use bollard::container::PathStatResponse;
 use bollard::query_parameters::{
     ContainerArchiveInfoOptionsBuilder, DownloadFromContainerOptionsBuilder, UploadToContainerOptionsBuilder,
 };
 use bollard::{Docker, body_try_stream};
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use futures::TryStreamExt as _;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio_util::io::{ReaderStream, StreamReader, SyncIoBridge};
 
 use super::connection::{failed, is_absent};
 use crate::glob::path_glob;
+use crate::sandbox::pack;
 use crate::sandbox::path::inside;
 use crate::sandbox::{SandboxError, Workspace};
 
@@ -36,7 +36,7 @@ pub(super) async fn upload(
     let options = UploadToContainerOptionsBuilder::default()
         .path(to.as_str())
         .build();
-    let (tar, packing) = stream(workspace.root.clone(), workspace.files.clone());
+    let (tar, packing) = stream(workspace.clone());
     let uploaded = docker
         .upload_to_container(id, Some(options), body_try_stream(tar))
         .await;
@@ -49,48 +49,24 @@ pub(super) async fn upload(
     uploaded.map_err(|error| failed("cannot copy the workspace into the container", error))
 }
 
-/// A tar of files below a directory, made while it is read.
+/// A tar of the files, made while it is read.
 pub(super) fn stream(
-    root: Utf8PathBuf,
-    files: Arc<[Utf8PathBuf]>,
+    workspace: Workspace,
 ) -> (
     ReaderStream<DuplexStream>,
     tokio::task::JoinHandle<io::Result<()>>,
 ) {
     let (sender, receiver) = tokio::io::duplex(BUFFER);
     let sender = SyncIoBridge::new(sender);
-    let packing = tokio::task::spawn_blocking(move || match pack(&root, &files, sender) {
-        // The engine has stopped reading, and says why itself.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        packed => packed,
-    });
+    let packing =
+        tokio::task::spawn_blocking(
+            move || match pack::pack(&workspace, "".into(), pack::ROOT, sender) {
+                // The engine has stopped reading, and says why itself.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+                packed => packed.map(drop),
+            },
+        );
     (ReaderStream::with_capacity(receiver, BUFFER / 4), packing)
-}
-
-fn pack(root: &Utf8Path, files: &[Utf8PathBuf], into: impl io::Write) -> io::Result<()> {
-    let mut tar = tar::Builder::new(into);
-    tar.follow_symlinks(false);
-    for file in files {
-        let path = root.join(file);
-        let metadata = fs_err::symlink_metadata(&path)?;
-        let mut header = tar::Header::new_gnu();
-        header.set_metadata_in_mode(&metadata, tar::HeaderMode::Complete);
-        // The owner is whoever commands run as, not a user of this machine.
-        header.set_uid(0);
-        header.set_gid(0);
-        if metadata.is_symlink() {
-            header.set_size(0);
-            tar.append_link(&mut header, file, fs_err::read_link(&path)?)?;
-        } else {
-            // Exactly as many bytes as the header says, whatever becomes of the file meanwhile.
-            let size = metadata.len();
-            header.set_size(size);
-            let opened = fs_err::File::open(&path)?;
-            let padded = opened.take(size).chain(io::repeat(0)).take(size);
-            tar.append_data(&mut header, file, padded)?;
-        }
-    }
-    tar.into_inner()?.flush()
 }
 
 /// Writes a tar of a path of the workspace; `None` where there is neither a file nor a directory.
@@ -247,32 +223,4 @@ pub(super) fn matching(listed: &[u8], pattern: &Utf8Path) -> Result<Vec<String>,
         glob.is_match(path.strip_prefix("./")?).then(|| path.to_owned())
     });
     Ok(paths.collect())
-}
-
-#[cfg(test)]
-#[cfg(target_os = "linux")]
-mod tests {
-    use std::io::Read as _;
-
-    use super::pack;
-
-    #[test]
-    fn a_file_has_the_size_that_it_had_when_it_was_looked_at_and_the_next_one_is_whole() {
-        // The kernel says of each that it is empty, and then it is not.
-        let mut tar = Vec::new();
-        pack("/proc".into(), &["uptime".into(), "version".into()], &mut tar).unwrap();
-        let empty = |name: &str| (name.to_owned(), String::new());
-        assert_eq!(entries(&tar), [empty("uptime"), empty("version")]);
-    }
-
-    fn entries(tar: &[u8]) -> Vec<(String, String)> {
-        let mut archive = tar::Archive::new(tar);
-        let entries = archive.entries().unwrap().map(|entry| {
-            let mut entry = entry.unwrap();
-            let mut text = String::new();
-            entry.read_to_string(&mut text).unwrap();
-            (entry.path().unwrap().display().to_string(), text)
-        });
-        entries.collect()
-    }
 }

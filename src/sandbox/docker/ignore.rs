@@ -5,9 +5,7 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 
-/// Where runs are by default, and what any other directory of a run holds: no sandbox receives earlier results.
-const OUTPUT_ROOT: &str = "evalwave-out";
-const RUN_FILE: &str = "sandboxes.jsonl";
+use crate::model::layout::{OUTPUT_ROOT, SANDBOXES_FILE};
 
 /// A line of `.dockerignore`.
 struct Rule {
@@ -37,7 +35,8 @@ pub(super) fn context_files(root: &Utf8Path, dockerfile: &Utf8Path) -> io::Resul
             let path = directory.join(name);
             let kind = entry.file_type()?;
             if kind.is_dir() {
-                let is_run = root.join(&path).join(RUN_FILE).exists();
+                // No sandbox receives earlier results.
+                let is_run = root.join(&path).join(SANDBOXES_FILE).exists();
                 if !is_run && path.file_name() != Some(OUTPUT_ROOT) {
                     waiting.push(path);
                 }

@@ -16,7 +16,7 @@ use super::connection::{DockerEngine, failed, is_absent};
 use super::{Shared, archive, credentials, ignore};
 use crate::config::DockerImage;
 use crate::model::Boot;
-use crate::sandbox::SandboxError;
+use crate::sandbox::{SandboxError, Workspace};
 
 /// Where commands run in an image that names no directory.
 const WORKSPACE: &str = "/workspace";
@@ -220,7 +220,11 @@ async fn build(
         Some(platform) => options.platform(platform),
         None => options,
     };
-    let (tar, packing) = archive::stream(root.clone(), files.into());
+    let files = files.into();
+    let (tar, packing) = archive::stream(Workspace {
+        root: root.clone(),
+        files,
+    });
     let all = credentials::of_all(engine).await?;
     let building = shared
         .docker

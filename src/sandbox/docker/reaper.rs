@@ -11,7 +11,7 @@ use futures::StreamExt as _;
 
 use super::connection::{DockerEngine, failed, is_absent};
 use super::{RUN_LABEL, STARTING, workspace};
-use crate::model::{LeftSandbox, Whereabouts};
+use crate::model::{LeftSandbox, Whereabouts, file_name};
 use crate::sandbox::under_way::UnderWay;
 use crate::sandbox::{Reaped, Reaper, SandboxError};
 
@@ -48,6 +48,12 @@ impl Reaper for DockerReaper {
 
     /// The label is a container's from its very creation, so that names are not needed.
     async fn reap(&self, run_id: &str, _left: &[LeftSandbox]) -> Result<Reaped, SandboxError> {
+        // Out of a file that anybody may have written, and part of what the engine is asked.
+        if file_name(run_id) != run_id {
+            return Err(SandboxError::new(format!(
+                "cannot delete the containers of `{run_id}`: no run is called that"
+            )));
+        }
         let docker = self.engine.connect()?;
         self.engine.negotiate(&docker).await?;
         // A container that the engine is about to create is in no list yet.

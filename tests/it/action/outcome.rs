@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::{Workflow, always, measured, pull_request, suite};
+use super::{Workflow, always, commit_all, measured, pull_request, suite};
+use crate::support::git;
 use crate::support::github::{Artifact, Fault, Run, State, artifact_of, sha, summary};
 
 /// The outputs of 18 names, neither more nor less, besides the artifact's.
@@ -399,6 +400,17 @@ fn two_sets_of_results_are_compared_without_a_run() {
     let step = workflow.run();
     assert_eq!((step.code, step.output("pass-to-fail")), (1, "1"), "{}", step.log);
     assert!(step.summary.contains("1 PASS→FAIL"), "{}", step.summary);
+
+    // A configuration that is named says what fails, where no input does.
+    let own = workflow.suite.read("evalwave.yml")
+        + "
+fail-on: [regression]
+";
+    workflow.suite.write("own.yml", &own);
+    let workflow = workflow.input("fail-on", "").input("config", "own.yml");
+    let step = workflow.run();
+    assert_eq!(step.code, 1, "{}", step.log);
+    assert!(step.log.contains("gate `regression` failed"), "{}", step.log);
 }
 
 #[test]
@@ -542,6 +554,46 @@ fn the_base_can_be_measured_beside_the_change() {
             .any(|line| line.contains("/actions/")),
         "nothing is looked for"
     );
+}
+
+/// What the event compares with is fetched where the checkout has one commit only, whatever the default branch is.
+#[test]
+fn the_base_of_the_event_is_measured_where_none_is_named() {
+    for event in ["pull_request", "push"] {
+        let workflow = Workflow::new(suite("agent/task", "", &always(true)), measured());
+        let origin = tempfile::tempdir().unwrap();
+        let there = camino::Utf8Path::from_path(origin.path()).unwrap();
+        git(workflow.suite.path(), &["clone", "--quiet", ".", there.as_str()]);
+        git(
+            workflow.suite.path(),
+            &["remote", "add", "origin", there.as_str()],
+        );
+        fs_err::write(there.join("attempt.sh"), always(false)).unwrap();
+        let base = commit_all(there);
+        let mut state = workflow.github.state();
+        state.commits.insert(base.clone(), Vec::new());
+        state
+            .commits
+            .insert(workflow.head.clone(), vec![base.clone(), sha("head")]);
+        drop(state);
+        let workflow = workflow.input("baseline", "measure");
+        let workflow = match event {
+            "push" => workflow.event(event, "refs/heads/main", json!({ "before": base })),
+            _ => workflow,
+        };
+        let step = workflow.run();
+        assert_eq!(
+            (step.output("pass-rate"), step.output("baseline-pass-rate")),
+            ("1", "0"),
+            "{event}: {}",
+            step.log
+        );
+        assert!(
+            step.summary.contains("against <code>main</code>"),
+            "{}",
+            step.summary
+        );
+    }
 }
 
 #[test]

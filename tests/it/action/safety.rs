@@ -231,6 +231,32 @@ fn the_second_workflow_comments_on_the_forks_pull_request() {
 }
 
 #[test]
+fn the_second_workflow_comments_on_what_is_wanted_alone() {
+    let (workflow, results) = second_workflow();
+    let workflow = workflow.input("comment", "failures");
+    let step = workflow.call(&["comment", results.as_str()]);
+    assert_eq!((step.code, workflow.comments().len()), (0, 0), "{}", step.log);
+
+    let path = results.join("summary.json");
+    let mut failed: Value = serde_json::from_slice(&fs_err::read(&path).unwrap()).unwrap();
+    failed["run"]["conclusion"] = json!("failure");
+    fs_err::write(&path, failed.to_string()).unwrap();
+    workflow.call(&["comment", results.as_str()]);
+    assert_eq!(workflow.comments().len(), 1);
+
+    // One that is there is kept true.
+    failed["run"]["conclusion"] = json!("success");
+    failed["notices"] = json!(["all is well again"]);
+    fs_err::write(&path, failed.to_string()).unwrap();
+    workflow.call(&["comment", results.as_str()]);
+    let comments = workflow.comments();
+    assert!(
+        comments.len() == 1 && comments[0].contains("well&#32;again"),
+        "{comments:?}"
+    );
+}
+
+#[test]
 fn an_artifact_is_data_and_leads_nobody_astray() {
     let (workflow, results) = second_workflow();
     let path_of_summary = results.join("summary.json");

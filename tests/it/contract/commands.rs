@@ -152,10 +152,10 @@ pub(super) async fn home_and_the_directory_for_temporary_files_are_the_sandboxs_
 
 pub(super) async fn variables_arrive_whatever_a_script_of_the_engines_may_call_its_own(bench: &Bench) {
     let mut sandbox = bench.start("names").await;
-    let names = [
-        "a",
+    // What scripts call their own, short or in words.
+    let letters = ('a'..='z').map(String::from);
+    let words = [
         "at",
-        "c",
         "code",
         "command",
         "count",
@@ -163,25 +163,19 @@ pub(super) async fn variables_arrive_whatever_a_script_of_the_engines_may_call_i
         "dir",
         "file",
         "found",
-        "h",
         "home",
-        "i",
         "id",
         "keep",
         "left",
         "memory",
-        "n",
         "name",
         "number",
-        "o",
         "old",
         "out",
         "own",
-        "p",
         "parent",
         "path",
         "pid",
-        "q",
         "result",
         "round",
         "rounds",
@@ -192,13 +186,12 @@ pub(super) async fn variables_arrive_whatever_a_script_of_the_engines_may_call_i
         "state",
         "stay",
         "top",
-        "w",
         "watcher",
         "work",
         "workspace",
-        "x",
     ];
-    let env: Vec<(&str, &str)> = names.iter().map(|name| (*name, "mine")).collect();
+    let names: Vec<String> = letters.chain(words.map(str::to_owned)).collect();
+    let env: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "mine")).collect();
     let text: String = names
         .iter()
         .map(|name| format!("[ \"${name}\" = mine ] || echo {name}; "))

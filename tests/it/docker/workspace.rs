@@ -1,5 +1,9 @@
 //! The image of a run that holds its workspace: when there is one, what is in it, and that it does not stay.
 
+use std::collections::HashMap;
+
+use bollard::models::ContainerConfig;
+use bollard::query_parameters::{CommitContainerOptionsBuilder, ListImagesOptionsBuilder};
 use evalwave::config::{DockerImage, DockerMount};
 use evalwave::model::Boot;
 use evalwave::sandbox::docker::DockerReaper;
@@ -32,9 +36,13 @@ async fn first_of_many(bench: &Bench) -> (Box<dyn Sandbox>, Warm, Remembered) {
     (sandbox, warm, ledger)
 }
 
-async fn image_is_there(bench: &Bench) -> bool {
-    let name = format!("evalwave-workspace:{}", bench.run_id);
-    bench.client().inspect_image(&name).await.is_ok()
+/// The images of the run, with a name and without: they have the label of the sandbox in which they were made.
+async fn images(bench: &Bench) -> usize {
+    let label = format!("evalwave.run={}", bench.run_id);
+    let options = ListImagesOptionsBuilder::default()
+        .filters(&HashMap::from([("label", vec![label.as_str()])]))
+        .build();
+    bench.client().list_images(Some(options)).await.unwrap().len()
 }
 
 #[tokio::test]
@@ -50,7 +58,7 @@ async fn many_sandboxes_start_with_the_workspace_in_them_and_what_held_it_is_del
     );
     let left = containers(&bench.host, &bench.run_id).await;
     assert_eq!(left.len(), 1, "the one in which it was made is gone");
-    assert!(image_is_there(&bench).await);
+    assert_eq!(images(&bench).await, 1);
     // So that it is found after any crash.
     assert_eq!(*ledger.named.lock().unwrap(), [bench.spec("setup").name]);
     assert_eq!(*ledger.gone.lock().unwrap(), [] as [&str; 0]);
@@ -67,7 +75,7 @@ async fn many_sandboxes_start_with_the_workspace_in_them_and_what_held_it_is_del
     let reaped = reaper.reap(&bench.run_id, &[]).await.unwrap();
     assert_eq!((reaped.deleted, reaped.failed.len()), (2, 0));
     assert!(containers(&bench.host, &bench.run_id).await.is_empty());
-    assert!(!image_is_there(&bench).await);
+    assert_eq!(images(&bench).await, 0);
     assert_eq!(reaper.reap(&bench.run_id, &[]).await.unwrap().deleted, 0);
 }
 
@@ -104,7 +112,7 @@ async fn what_no_image_can_hold_is_sent_to_each() {
             "{:?}",
             bench.config
         );
-        assert!(!image_is_there(&bench).await);
+        assert_eq!(images(&bench).await, 0);
         sandbox.stop().await.unwrap();
     }
 }
@@ -119,15 +127,13 @@ async fn a_workspace_that_cannot_be_put_into_an_image_is_said_and_sent_to_each()
     };
     let ledger = Remembered::default();
     // `lock.txt` is not there.
-    let warm = backend
-        .prepare(&many, &ledger, &mpsc::channel(64).0)
-        .await
-        .unwrap();
-    let Warm::Cold(Some(why)) = warm else {
-        panic!("{warm:?}")
-    };
+    let (sender, mut said) = mpsc::channel(64);
+    let warm = backend.prepare(&many, &ledger, &sender).await.unwrap();
+    assert_eq!(warm, Warm::Cold(None));
+    said.recv().await.unwrap();
+    let why = String::from_utf8(said.recv().await.unwrap()).unwrap();
     assert!(
-        why.contains("cannot be kept in an image: cannot read the workspace: "),
+        why.contains("no image can be made of it: cannot read the workspace: "),
         "{why}"
     );
     assert!(containers(&bench.host, &bench.run_id).await.is_empty());
@@ -137,4 +143,59 @@ async fn a_workspace_that_cannot_be_put_into_an_image_is_said_and_sent_to_each()
     sandbox.upload(&workspace(&bench)).await.unwrap();
     assert_eq!(sh(&mut *sandbox, "cat lock.txt").await, "here by now");
     sandbox.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_image_that_is_in_use_keeps_its_name_and_is_not_called_deleted() {
+    let Some(bench) = Bench::new() else { return };
+    let (sandbox, ..) = first_of_many(&bench).await;
+    // One that the engine still has, and that this run does not know of.
+    let config = bollard::models::ContainerCreateBody {
+        image: Some(format!("evalwave-workspace:{}", bench.run_id)),
+        labels: Some(HashMap::from([("evalwave.run".to_owned(), String::new())])),
+        ..Default::default()
+    };
+    let options = None::<bollard::query_parameters::CreateContainerOptions>;
+    let other = bench.client().create_container(options, config).await.unwrap().id;
+    sandbox.stop().await.unwrap();
+    let reaper = DockerReaper::new(bench.engine());
+    let reaped = reaper.reap(&bench.run_id, &[]).await.unwrap();
+    assert_eq!((reaped.deleted, reaped.failed.len()), (0, 1));
+
+    let options = None::<bollard::query_parameters::RemoveContainerOptions>;
+    bench.client().remove_container(&other, options).await.unwrap();
+    let reaped = reaper.reap(&bench.run_id, &[]).await.unwrap();
+    assert_eq!((reaped.deleted, reaped.failed.len()), (1, 0));
+    assert_eq!(images(&bench).await, 0);
+}
+
+#[tokio::test]
+async fn the_image_that_it_was_made_of_stays_also_without_a_name() {
+    let Some(mut bench) = Bench::new() else { return };
+    let client = bench.client();
+    let sandbox = bench.start().await;
+    let name = format!("evalwave-{}-a", bench.run_id);
+    let options = CommitContainerOptionsBuilder::default().container(&name).build();
+    let base = client
+        .commit_container(options, ContainerConfig::default())
+        .await
+        .unwrap()
+        .id;
+    sandbox.stop().await.unwrap();
+    bench.config.image = DockerImage::Named(base.clone());
+    let (sandbox, ..) = first_of_many(&bench).await;
+    sandbox.stop().await.unwrap();
+    let reaper = DockerReaper::new(bench.engine());
+    assert_eq!(reaper.reap(&bench.run_id, &[]).await.unwrap().deleted, 1);
+    client.inspect_image(&base).await.unwrap();
+    let options = None::<bollard::query_parameters::RemoveImageOptions>;
+    client.remove_image(&base, options, None).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_run_of_another_kind_of_name_is_nobodys_to_delete() {
+    let Some(bench) = Bench::new() else { return };
+    let reaper = DockerReaper::new(bench.engine());
+    let error = reaper.reap("a/../../containers/db", &[]).await.unwrap_err();
+    assert!(error.to_string().ends_with("no run is called that"), "{error}");
 }

@@ -130,6 +130,52 @@ fn a_decided_pair_stays_as_it_is() {
 }
 
 #[test]
+fn an_attempt_that_was_stopped_because_it_was_not_needed_keeps_what_is_known_of_it() {
+    let state = tempfile::TempDir::new().unwrap();
+    let attempt = format!(
+        "result: result.json\nenv: {{ STATE: '{}' }}",
+        state.path().display()
+    );
+    let script = "[ $EVALWAVE_EVAL = two ] && exit 1
+[ $EVALWAVE_ATTEMPT = 2 ] && touch \"$STATE/started\" && exec sleep 1000
+until [ -e \"$STATE/started\" ]; do sleep 0.01; done
+echo '{\"passed\": true}' > result.json";
+    let more =
+        "runs: 2\nstrategy: parallel\non-pass: cancel\nretry: { tries: 1 }\nsandbox: { landlock: off }";
+    let suite = Suite::scripted("a/one a/two", &attempt, more, script);
+    let (run, before) = suite.run("");
+    run.code(3);
+    let stopped = &before["pairs"][0]["attempts"][1];
+    assert_eq!(
+        (&stopped["outcome"], &stopped["tries"]),
+        (&"cancelled".into(), &1.into())
+    );
+    let (run, after) = suite.run("--resume");
+    run.code(3);
+    assert_eq!(before["pairs"][0], after["pairs"][0]);
+}
+
+#[test]
+fn a_line_that_cannot_be_read_is_named_by_the_run_that_goes_on() {
+    let suite = breaks("");
+    suite.run("").0.code(3);
+    let journal = suite.read("out/journal.jsonl");
+    let is_lost = |line: &str| line.contains("attempt_ended") && line.contains("\"one\"");
+    let number = journal.lines().position(is_lost).unwrap() + 1;
+    let lines = journal
+        .lines()
+        .map(|line| if is_lost(line) { "\u{0}" } else { line });
+    let damaged: Vec<&str> = lines.collect();
+    suite.write("out/journal.jsonl", &(damaged.join("\n") + "\n"));
+    fs_err::remove_file(suite.path().join("broken")).unwrap();
+    let (run, summary) = suite.run("--resume");
+    run.code(0);
+    let notices = summary["notices"].to_string();
+    let said = format!("1 line of its journal cannot be read, the first is line {number}");
+    assert!(notices.contains(&said), "{notices}");
+}
+
+#[test]
 fn everything_can_be_made_again_from_the_journal_alone() {
     let suite = breaks("");
     suite.write(

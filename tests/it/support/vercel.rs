@@ -32,7 +32,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use answer::Answer;
 pub(crate) use faults::{Fault, Faults, Rule};
@@ -54,6 +54,8 @@ pub(crate) struct Vercel {
 struct Shared {
     state: Mutex<State>,
     machines: Machines,
+    /// Whether what is held may go on.
+    let_go: watch::Sender<bool>,
 }
 
 impl Shared {
@@ -68,6 +70,7 @@ impl Vercel {
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
             machines,
+            let_go: watch::Sender::new(false),
         });
         let (stop, stopped) = oneshot::channel();
         let (tell, told) = std::sync::mpsc::channel();
@@ -104,6 +107,11 @@ impl Vercel {
     /// Its state, to set or to look at; nothing is answered meanwhile.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.shared.state()
+    }
+
+    /// Lets all go on that is held.
+    pub(crate) fn let_go(&self) {
+        self.shared.let_go.send_replace(true);
     }
 }
 
@@ -193,7 +201,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>, reset: Arc<Atom
     let mut way = Way::Whole;
     let mut instead = None;
     let mut late = Duration::ZERO;
-    let mut idle = Duration::ZERO;
+    let mut held = false;
     match fault {
         None => {}
         Some(Fault::TooMany(seconds)) => instead = Some(Answer::too_many(Some(seconds.to_string()))),
@@ -214,7 +222,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>, reset: Arc<Atom
         Some(Fault::Unlabelled) => way = Way::Unlabelled,
         Some(Fault::ErrorLine) => question.breaks = true,
         Some(Fault::Slow(later_ms)) => late = state::ms(later_ms),
-        Some(Fault::Late(later_ms)) => idle = state::ms(later_ms),
+        Some(Fault::Held) => held = true,
         Some(Fault::SessionOver) => {
             if let Some(id) = question.ids.first() {
                 shared.state().end(id, Status::Stopped);
@@ -223,7 +231,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>, reset: Arc<Atom
     }
     let mut answer = match instead {
         Some(answer) => answer,
-        None => done(&shared, question, method == "GET", idle).await,
+        None => done(&shared, question, method == "GET", held).await,
     };
     tokio::time::sleep(late).await;
     match way {
@@ -240,13 +248,15 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>, reset: Arc<Atom
 }
 
 /// Does what is asked. What changes something is done to its end, also where nobody waits for the answer any more.
-async fn done(shared: &Arc<Shared>, question: Question, only_looks: bool, idle: Duration) -> Answer {
+async fn done(shared: &Arc<Shared>, question: Question, only_looks: bool, held: bool) -> Answer {
     let answered = match only_looks {
         true => routes::answer(shared, &question).await,
         false => {
             let shared = Arc::clone(shared);
             let doing = tokio::spawn(async move {
-                tokio::time::sleep(idle).await;
+                if held {
+                    shared.let_go.subscribe().wait_for(|all| *all).await.unwrap();
+                }
                 routes::answer(&shared, &question).await
             });
             doing.await.unwrap()

@@ -1,5 +1,7 @@
 //! What a run asks for, what it leaves, and what it says.
 
+use std::time::Duration;
+
 use evalwave::sandbox::{Backend as _, SandboxSpec};
 
 use super::{Bench, interrupt, texts};
@@ -186,20 +188,47 @@ fn a_run_that_is_killed_in_mid_wave_leaves_nothing_once_it_is_cleaned_up() {
     assert_eq!(bench.vercel.state().counts.live, 0);
 }
 
-#[test]
-fn a_sandbox_that_comes_to_be_when_nobody_waits_for_it_any_more_is_deleted_all_the_same() {
-    let late = || vec![Rule::first(Route::Create, 2, Fault::Late(2_000))];
-    let config = timed(1, "0.1", "limits: FAST");
-    let bench = Bench::light(late(), &format!("{config}  phases: {{ provision: 1s }}\n"));
-    bench.ev("run -o out").success();
-    assert_eq!(bench.summary()["totals"]["attempts"]["retried"], 2);
-    assert_eq!(bench.vercel.state().counts.with(Route::Create, 200), 4);
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_that_comes_to_be_when_nobody_waits_for_it_any_more_is_deleted_all_the_same() {
+    let held = |times| vec![Rule::first(Route::Create, times, Fault::Held)];
+    let bench = Bench::light(held(1), "SANDBOX\n");
+    let is_asked = || bench.vercel.state().counts.open(Route::Create) == 1;
+    let engine = backend(&config(&bench.vercel.base_url()));
+    {
+        let spec = spec("a");
+        let ledger = Remembered::default();
+        let mut starting = engine.start(&spec, &ledger);
+        while !is_asked() {
+            assert!(futures::poll!(&mut starting).is_pending());
+            // The fake's own turn at its state.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    bench.vercel.let_go();
+    engine.reaper().reap("another run", &[]).await.unwrap();
+    assert_eq!(bench.vercel.state().counts.with(Route::Create, 200), 1);
     assert_eq!(bench.sandboxes(), 0);
 
-    let bench = Bench::light(late(), &config);
+    let bench = Bench::light(held(2), &timed(1, "600", "limits: FAST"));
     let mut run = bench.start("run -o out");
-    bench.wait_for(&mut run, |state| state.counts.of(Route::Create) == 2);
-    assert_eq!(interrupt(run), Some(130));
+    bench.wait_for(&mut run, |state| state.counts.open(Route::Create) == 2);
+    interrupt(&run);
+    // Both attempts have ended, and nobody waits for their sandboxes any more.
+    while bench
+        .suite
+        .read("out/journal.jsonl")
+        .matches("attempt_ended")
+        .count()
+        < 2
+    {
+        assert!(
+            run.try_wait().unwrap().is_none(),
+            "it waits for what is under way"
+        );
+        tokio::task::yield_now().await;
+    }
+    bench.vercel.let_go();
+    assert_eq!(run.wait().unwrap().code(), Some(130));
     assert_eq!(bench.vercel.state().counts.with(Route::Create, 200), 2);
     assert_eq!(bench.sandboxes(), 0);
 }
@@ -275,7 +304,8 @@ fn every_sandbox_is_labelled_limited_and_not_persistent() {
     let mut run = bench.started(&command);
     bench.wait_for(&mut run, |state| state.counts.with(Route::Run, 200) == 2);
     let seen = bench.vercel.state().sandboxes.values().next().cloned().unwrap();
-    assert_eq!(interrupt(run), Some(130));
+    interrupt(&run);
+    assert_eq!(run.wait().unwrap().code(), Some(130));
     assert!(!seen.persistent);
     assert_eq!(seen.tags["evalwave-attempt"].len(), 3);
     assert!(seen.name.starts_with(&seen.tags["evalwave-run"]));

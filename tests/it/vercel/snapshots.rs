@@ -390,7 +390,8 @@ fn a_builder_is_known_for_this_builds_though_no_answer_tells_its_labels() {
     let bench = light(vec![unlabelled.clone()], &slow);
     let mut build = bench.start("snapshot build");
     bench.wait_for(&mut build, |state| state.counts.with(Route::Run, 200) == 1);
-    assert_eq!(interrupt(build), Some(130));
+    interrupt(&build);
+    assert_eq!(build.wait().unwrap().code(), Some(130));
     assert_eq!(bench.sandboxes(), 0);
     let bench = light(vec![unlabelled], SUITE);
     bench.ev("snapshot build").success();
@@ -456,7 +457,8 @@ fn a_build_that_is_interrupted_leaves_no_sandbox_that_the_next_one_would_wait_fo
     bench.suite.write("evalwave.yml", &slow);
     let mut build = bench.start("snapshot build");
     bench.wait_for(&mut build, |state| state.counts.with(Route::Run, 200) == 1);
-    assert_eq!(interrupt(build), Some(130));
+    interrupt(&build);
+    assert_eq!(build.wait().unwrap().code(), Some(130));
     assert_eq!(bench.sandboxes(), 0);
     assert_eq!(bench.vercel.state().counts.live, 0);
 }

@@ -67,9 +67,9 @@ impl Counts {
         self.routes.get(&route).map_or(0, |by| by.values().sum())
     }
 
-    /// Whether it is asked and not answered yet.
-    pub(crate) fn is_asking(&self, route: Route) -> bool {
-        self.asked.get(&route).copied().unwrap_or(0) > self.of(route)
+    /// How many of its questions wait for their answer.
+    pub(crate) fn open(&self, route: Route) -> u64 {
+        self.asked.get(&route).copied().unwrap_or(0) - self.of(route)
     }
 
     /// How often with this status.

@@ -32,8 +32,9 @@ pub(crate) enum Fault {
     ErrorLine,
     /// It is done, and the answer comes so many milliseconds later.
     Slow(u64),
-    /// It is done only so many milliseconds later, and then answered.
-    Late(u64),
+    /// It is done, and then answered, only when it is let go. By hand nobody could.
+    #[serde(skip)]
+    Held,
     /// It is done, and the answer tells no labels.
     Unlabelled,
     /// The snapshot has expired.
