@@ -80,7 +80,7 @@ pub fn totals(pairs: &[PairSummary]) -> Totals {
         let share = format!("{}/{}", pair.passed_attempts, pair.graded_attempts);
         *totals.distribution.entry(share).or_default() += 1;
     }
-    for usage in records(pairs).filter_map(|record| record.usage) {
+    for usage in records(pairs).flat_map(AttemptRecord::usages) {
         add(&mut totals.cost_usd, usage.cost_usd, |sum, more| sum + more);
         add(&mut totals.tokens, usage.input_tokens, u64::saturating_add);
         add(&mut totals.tokens, usage.output_tokens, u64::saturating_add);

@@ -185,6 +185,9 @@ pub struct FailedTry {
     pub error: AttemptError,
     /// How long its sandbox was held, in seconds.
     pub seconds: f64,
+    /// What it used, where its result says so.
+    #[serde(default)]
+    pub usage: Option<Usage>,
 }
 
 /// One attempt as it ended: what `summary.json` and the journal keep of it.
@@ -240,6 +243,12 @@ pub struct AttemptRecord {
 }
 
 impl AttemptRecord {
+    /// What each of its tries used, of those that say so.
+    pub fn usages(&self) -> impl Iterator<Item = Usage> {
+        let earlier = self.earlier.iter().filter_map(|failed| failed.usage);
+        earlier.chain(self.usage)
+    }
+
     /// Seconds that its sandbox was held besides its command; `None` where that had not both a start and an end, or
     /// where the attempt had the sandbox of the one before.
     pub fn overhead_seconds(&self) -> Option<f64> {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::attempt::{AttemptDetails, AttemptError, AttemptRecord};
 use super::id::{AttemptId, PairId};
 use super::plan::RunPlan;
+use super::reading::Usage;
 use super::sandbox::Whereabouts;
 use super::summary::{Findings, Verdict};
 
@@ -90,6 +91,9 @@ pub enum Event {
         error: AttemptError,
         /// How long its sandbox was held, in seconds.
         seconds: f64,
+        /// What it used, where its result says so.
+        #[serde(default)]
+        usage: Option<Usage>,
     },
     /// An attempt ended for good.
     AttemptEnded {

@@ -104,6 +104,7 @@ impl Run {
                 try_number,
                 error,
                 seconds,
+                usage,
             } => {
                 if let Some(pair) = self.pair_mut(&attempt.pair) {
                     pair.held_seconds += seconds;
@@ -113,6 +114,7 @@ impl Run {
                         number: *try_number,
                         error: error.clone(),
                         seconds: *seconds,
+                        usage: *usage,
                     });
                     started.since = None;
                 }

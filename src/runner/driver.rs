@@ -342,6 +342,7 @@ impl Driver {
                         try_number: record.tries,
                         error,
                         seconds: record.seconds,
+                        usage: record.usage,
                     };
                     self.record(event, None);
                 }

@@ -6,7 +6,7 @@ use camino::Utf8Path;
 
 use super::Workspace;
 
-/// Whose entries are where this machine's users are nobody.
+/// The owner of what is packed, where it is not known who commands run as.
 pub(super) const ROOT: u64 = 0;
 
 /// Writes the files and symbolic links as entries below `directory`, their permissions kept, as `owner`'s. Gives back what

@@ -93,6 +93,7 @@ fn try_failed(name: &str, index: u32, try_number: u32) -> Event {
         try_number,
         error: error(),
         seconds: 1.0,
+        usage: None,
     }
 }
 

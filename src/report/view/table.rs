@@ -153,9 +153,11 @@ fn graded(before: Option<(usize, usize)>, now: (usize, usize), is_part: bool) ->
 
 /// What the attempts of a run used, with how many of them say so.
 fn spent(summary: &Summary) -> (Option<Spent<f64>>, Option<Spent<u64>>) {
-    let attempts = summary.pairs.iter().flat_map(|pair| &pair.attempts);
-    let usages: Vec<Usage> = attempts.filter_map(|attempt| attempt.usage).collect();
-    let known = |is_known: fn(&Usage) -> bool| usages.iter().filter(|usage| is_known(usage)).count();
+    let attempts = || summary.pairs.iter().flat_map(|pair| &pair.attempts);
+    let known = |is_known: fn(Usage) -> bool| {
+        let of = attempts().filter(|attempt| attempt.usages().any(is_known));
+        of.count()
+    };
     let cost = summary.totals.cost_usd.map(|total| Spent {
         total,
         attempts: known(|usage| usage.cost_usd.is_some()),

@@ -270,6 +270,30 @@ fn the_budget_counts_what_was_spent_before() {
     assert!(again - started <= 1, "{started} and then {again}");
 }
 
+#[test]
+fn what_a_failed_try_has_used_counts() {
+    let state = tempfile::TempDir::new().unwrap();
+    let attempt = format!(
+        "result: result.json\ninfra: {{ error: ['rate limit'] }}\nenv: {{ STATE: '{}' }}",
+        state.path().display()
+    );
+    let script = r#"if [ -e "$STATE/seen" ]; then
+    echo '{"passed": true, "usage": {"costUsd": 1}}' > result.json
+else
+    touch "$STATE/seen"
+    echo '{"passed": false, "error": "rate limit", "usage": {"costUsd": 2}}' > result.json
+fi"#;
+    let suite = Suite::scripted("a/one", &attempt, "sandbox: { landlock: off }", script);
+    let (run, summary) = suite.run("");
+    run.code(0);
+    let tries = &summary["pairs"][0]["attempts"][0];
+    assert_eq!(tries["earlier"][0]["usage"]["cost_usd"], 2.0);
+    assert_eq!(
+        (&tries["usage"]["cost_usd"], &summary["totals"]["cost_usd"]),
+        (&1.0.into(), &3.0.into())
+    );
+}
+
 /// A run that measures its base revision too, one attempt at a time, and was killed before the base began.
 async fn killed_before_its_base() -> Place {
     let more = "concurrency: 1\nbaseline: measure";
