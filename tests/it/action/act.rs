@@ -86,6 +86,16 @@ fn example(name: &str) -> String {
     fs_err::read_to_string(repository().join("examples/workflows").join(name)).unwrap()
 }
 
+/// The same without the commit that the checkout takes where one is approved: only without a reference of its own does act
+/// take the checkout that is there for the one that is asked for.
+fn example_here(name: &str) -> String {
+    const APPROVED: &str =
+        "          ref: ${{ inputs.head-sha }} # empty but for a commit that somebody has read\n";
+    let text = example(name);
+    assert!(text.contains(APPROVED), "the workflow has no longer {APPROVED:?}");
+    text.replace(APPROVED, "")
+}
+
 /// A step that tells the outputs of the step `evals`.
 fn telling(outputs: &Utf8Path) -> String {
     format!(
@@ -95,7 +105,7 @@ fn telling(outputs: &Utf8Path) -> String {
 
 /// The workflow with a matrix of shards, with the binary that was built, and a step that tells the outputs.
 fn sharded(binary: &Utf8Path, outputs: &Utf8Path) -> String {
-    let text = example("shards.yml");
+    let text = example_here("shards.yml");
     let built = format!("        with:\n          binary-path: {binary}\n");
     let mut changed = text;
     for key in ["          shard: ${{", "          command: merge"] {
@@ -112,17 +122,11 @@ fn sharded(binary: &Utf8Path, outputs: &Utf8Path) -> String {
 /// The workflow that the README shows, with what a test has to change: the binary that was built, no other secret, and
 /// a step that tells the outputs.
 fn workflow(binary: &Utf8Path, outputs: &Utf8Path) -> String {
-    let text = example("evals.yml");
+    let text = example_here("evals.yml");
     let replace = |text: String, from: &str, to: &str| {
         assert!(text.contains(from), "the workflow has no longer {from:?}");
         text.replace(from, to)
     };
-    // Only without a reference of its own does act take the checkout that is there for the one that is asked for.
-    let text = replace(
-        text,
-        "          ref: ${{ inputs.head-sha }} # empty but for a commit that somebody has read\n",
-        "",
-    );
     let text = replace(
         text,
         "      - uses: OWNER/evalwave@v1",
