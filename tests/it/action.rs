@@ -2,6 +2,7 @@
 
 #[cfg(unix)]
 mod act;
+mod base;
 #[cfg(unix)]
 mod cancel;
 mod files;

@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use super::{Workflow, always, commit_all, measured, pull_request, suite};
-use crate::support::git;
+use super::{Workflow, always, measured, pull_request, suite};
 use crate::support::github::{Artifact, Fault, Run, State, artifact_of, sha, summary};
 
 /// The outputs of 18 names, neither more nor less, besides the artifact's.
@@ -533,67 +532,6 @@ fn a_flip_is_tried_again_and_the_comment_says_whether_it_is_there_again() {
         "{}",
         step.log
     );
-}
-
-#[test]
-fn the_base_can_be_measured_beside_the_change() {
-    let workflow = Workflow::new(suite("agent/task", "", &always(true)), measured());
-    let workflow = workflow.input("baseline", "measure:HEAD");
-    let step = workflow.run();
-    assert_eq!(step.output("baseline-pass-rate"), "1", "{}", step.log);
-    assert!(
-        step.log.contains("::group::baseline 1/1 PASS agent × task"),
-        "{}",
-        step.log
-    );
-    assert!(
-        !workflow
-            .github
-            .asked()
-            .iter()
-            .any(|line| line.contains("/actions/")),
-        "nothing is looked for"
-    );
-}
-
-/// What the event compares with is fetched where the checkout has one commit only, whatever the default branch is.
-#[test]
-fn the_base_of_the_event_is_measured_where_none_is_named() {
-    for event in ["pull_request", "push"] {
-        let workflow = Workflow::new(suite("agent/task", "", &always(true)), measured());
-        let origin = tempfile::tempdir().unwrap();
-        let there = camino::Utf8Path::from_path(origin.path()).unwrap();
-        git(workflow.suite.path(), &["clone", "--quiet", ".", there.as_str()]);
-        git(
-            workflow.suite.path(),
-            &["remote", "add", "origin", there.as_str()],
-        );
-        fs_err::write(there.join("attempt.sh"), always(false)).unwrap();
-        let base = commit_all(there);
-        let mut state = workflow.github.state();
-        state.commits.insert(base.clone(), Vec::new());
-        state
-            .commits
-            .insert(workflow.head.clone(), vec![base.clone(), sha("head")]);
-        drop(state);
-        let workflow = workflow.input("baseline", "measure");
-        let workflow = match event {
-            "push" => workflow.event(event, "refs/heads/main", json!({ "before": base })),
-            _ => workflow,
-        };
-        let step = workflow.run();
-        assert_eq!(
-            (step.output("pass-rate"), step.output("baseline-pass-rate")),
-            ("1", "0"),
-            "{event}: {}",
-            step.log
-        );
-        assert!(
-            step.summary.contains("against <code>main</code>"),
-            "{}",
-            step.summary
-        );
-    }
 }
 
 #[test]
