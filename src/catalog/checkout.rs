@@ -17,7 +17,8 @@ pub struct BaseRevision {
     pub commit: String,
 }
 
-/// The commit that `reference` names, fetched from `origin` where it is not here; without one, where `HEAD` and the remote's default branch part.
+/// The commit that `reference` names, fetched from `origin` where it is not here; without one, where `HEAD` and the
+/// remote's default branch part.
 ///
 /// # Errors
 /// No git, no repository, a reference that is not in it, no remote's default branch, no history in common.

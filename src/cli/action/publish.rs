@@ -67,8 +67,7 @@ pub(super) fn publish(
         let fails = !matches!(summary.run.conclusion, Conclusion::Success | Conclusion::Skipped);
         if !is_wanted(settings.report.comment, &summary, fails) {
             // One that is there already says what holds now.
-            let amended = talk.amend(&render).await;
-            return match amended {
+            return match talk.amend(&render).await {
                 Ok(url) => {
                     step.outputs(&[("comment-url", url.unwrap_or_default())]);
                     Ok(ExitCode::Success)

@@ -64,10 +64,8 @@ async fn many_sandboxes_start_with_the_workspace_in_them_and_what_held_it_is_del
     assert_eq!(*ledger.gone.lock().unwrap(), [] as [&str; 0]);
 
     // An earlier session's gives way to that of the next.
-    let (mut next, ..) = {
-        sandbox.stop().await.unwrap();
-        first_of_many(&bench).await
-    };
+    sandbox.stop().await.unwrap();
+    let (mut next, ..) = first_of_many(&bench).await;
     assert_eq!(sh(&mut *next, "cat lock.txt").await, "before");
 
     // What another process does after this one was killed.
