@@ -193,6 +193,8 @@ async fn a_sandbox_that_comes_to_be_when_nobody_waits_for_it_any_more_is_deleted
     let held = |times| vec![Rule::first(Route::Create, times, Fault::Held)];
     let bench = Bench::light(held(1), "SANDBOX\n");
     let is_asked = || bench.vercel.state().counts.open(Route::Create) == 1;
+    // While it comes to be, a deletion would end it unanswered.
+    let is_not_there = |bench: &Bench, times| bench.vercel.state().counts.with(Route::Delete, 404) == times;
     let engine = backend(&config(&bench.vercel.base_url()));
     {
         let spec = spec("a");
@@ -204,6 +206,9 @@ async fn a_sandbox_that_comes_to_be_when_nobody_waits_for_it_any_more_is_deleted
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
+    while !is_not_there(&bench, 1) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     bench.vercel.let_go();
     engine.reaper().reap("another run", &[]).await.unwrap();
     assert_eq!(bench.vercel.state().counts.with(Route::Create, 200), 1);
@@ -214,18 +219,13 @@ async fn a_sandbox_that_comes_to_be_when_nobody_waits_for_it_any_more_is_deleted
     bench.wait_for(&mut run, |state| state.counts.open(Route::Create) == 2);
     interrupt(&run);
     // Both attempts have ended, and nobody waits for their sandboxes any more.
-    while bench
-        .suite
-        .read("out/journal.jsonl")
-        .matches("attempt_ended")
-        .count()
-        < 2
-    {
+    let ended = |journal: String| journal.matches("attempt_ended").count();
+    while ended(bench.suite.read("out/journal.jsonl")) < 2 || !is_not_there(&bench, 2) {
         assert!(
             run.try_wait().unwrap().is_none(),
             "it waits for what is under way"
         );
-        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
     bench.vercel.let_go();
     assert_eq!(run.wait().unwrap().code(), Some(130));
