@@ -10,6 +10,7 @@ mod environment;
 mod evidence;
 mod failure;
 mod ledger;
+mod line;
 mod output;
 mod prepare;
 mod remainder;

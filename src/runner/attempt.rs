@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::clock::{Clock, seconds};
@@ -15,6 +15,7 @@ use super::failure::{
     within_limit,
 };
 use super::ledger::Account;
+use super::line::Place;
 use super::output::OutputLog;
 use super::{Job, RecordError, Recorder, environment, evidence, prepare};
 use crate::aggregate::{CommandEnd, Course, Failure, Judgement, Ran, round_seconds};
@@ -36,7 +37,6 @@ pub(super) struct TryContext {
     pub(super) backend: Arc<dyn Backend>,
     pub(super) recorder: Arc<dyn Recorder>,
     pub(super) account: Arc<Account>,
-    pub(super) starting: Arc<Semaphore>,
     /// Hears when a try has its turn to hold a sandbox.
     pub(super) turns: mpsc::UnboundedSender<(AttemptRef, Instant)>,
     /// The attempt, as the scheduler means it.
@@ -47,15 +47,17 @@ pub(super) struct TryContext {
 }
 
 impl TryContext {
-    /// Lives the try, in the sandbox that the attempt before left or in a fresh one, until it ends or `cancel` says
-    /// that it is to stop, and why.
+    /// Lives the try, in the sandbox that the attempt before left or in a fresh one that `place` is for, until it ends
+    /// or `cancel` says that it is to stop, and why.
     pub(super) async fn run(
         self,
         kept: Option<Box<dyn Sandbox>>,
+        place: Option<Place>,
         cancel: oneshot::Receiver<CancelReason>,
     ) -> TryEnd {
         let mut life = Life {
             sandbox: kept,
+            place,
             phases: Phases::default(),
             boot: None,
             notes: Vec::new(),
@@ -192,8 +194,11 @@ impl TryContext {
 
     /// An empty sandbox with the workspace in it. Only so many may be starting at once.
     async fn provision(&self, life: &mut Life) -> Result<(), Failure> {
-        // Nobody ever closes the semaphore; and a try holds no sandbox while it waits for its turn to start one.
-        let _starting = self.starting.acquire().await;
+        // A try holds no sandbox while it waits for its turn to start one.
+        let _starting = match life.place.take() {
+            Some(place) => Some(place.turn().await),
+            None => None,
+        };
         let spec = self.spec();
         let _admitted = self.backend.admit(&spec).await;
         self.take_turn(life);
@@ -412,6 +417,8 @@ impl Graded {
 /// What a try has come by so far; outlives the work on it when that is cut off.
 struct Life {
     sandbox: Option<Box<dyn Sandbox>>,
+    /// In the line of those that start one.
+    place: Option<Place>,
     phases: Phases,
     boot: Option<Boot>,
     /// What a reader should know.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +18,7 @@ use super::clock::Clock;
 use super::ending::{Ends, TryEnd, indexes};
 use super::failure::judged;
 use super::ledger::Account;
+use super::line::Line;
 use super::remainder::{self, Remainder};
 use super::{Job, RecordError, Recorder, prepare};
 use crate::aggregate::{self, Course, Failure};
@@ -48,7 +49,7 @@ pub(super) struct Driver {
     run: Run,
     remainder: Remainder,
     started: Instant,
-    starting: Arc<Semaphore>,
+    line: Line,
     tries: JoinSet<TryEnd>,
     /// Tries that have their turn to hold a sandbox, and since when.
     turns: mpsc::UnboundedReceiver<(AttemptRef, Instant)>,
@@ -78,7 +79,7 @@ impl Driver {
         let plan = &job.plan;
         let retries = retry_budget(job.retry.budget, plan.attempts());
         let mut spec = plan::spec(plan, job.retry.tries, retries, &job.price);
-        let starting = Arc::new(Semaphore::new(backend.capacity().starting));
+        let line = Line::new(backend.capacity().starting);
         let mut run = job.run();
         run.apply(&job.begins());
         let remainder = Remainder::of(&job, &run, &mut spec.pairs);
@@ -91,7 +92,7 @@ impl Driver {
             scheduler: Scheduler::new(spec),
             run,
             started: Instant::now(),
-            starting,
+            line,
             tries: JoinSet::new(),
             turns,
             turn,
@@ -272,7 +273,6 @@ impl Driver {
             backend: Arc::clone(&self.backend),
             recorder: Arc::clone(&self.recorder),
             account: Arc::clone(&self.account),
-            starting: Arc::clone(&self.starting),
             turns: self.turn.clone(),
             attempt,
             id,
@@ -280,7 +280,8 @@ impl Driver {
             clock: self.clock(),
         };
         let sandbox = kept.then(|| self.kept.remove(&attempt.pair)).flatten();
-        let handle = self.tries.spawn(context.run(sandbox, cancelled));
+        let place = sandbox.is_none().then(|| self.line.join());
+        let handle = self.tries.spawn(context.run(sandbox, place, cancelled));
         self.running.insert(handle.id(), (attempt, try_number));
     }
 

@@ -107,6 +107,15 @@ impl<'de> Deserialize<'de> for Cursor {
 pub(super) struct Command {
     pub(super) id: String,
     #[serde(default)]
+    pub(super) exit_code: Option<i32>,
+}
+
+/// A command among others, told apart by what it was given, which may be long.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Listed {
+    pub(super) id: String,
+    #[serde(default)]
     pub(super) args: Vec<String>,
     #[serde(default)]
     pub(super) exit_code: Option<i32>,
@@ -121,7 +130,7 @@ pub(super) struct OfCommand {
 /// The commands of a session.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Commands {
-    pub(super) commands: Vec<Command>,
+    pub(super) commands: Vec<Listed>,
 }
 
 /// A machine's files, kept.

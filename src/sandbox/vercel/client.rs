@@ -11,9 +11,8 @@ use bytes::Bytes;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Method, Response, StatusCode, Url};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use super::error::{Again, Problem, Refusal, VercelError};
@@ -95,7 +94,7 @@ pub(super) struct Ask<'a> {
 #[derive(Clone, Debug)]
 pub(super) enum Payload<'a> {
     Nothing,
-    Json(&'a Value),
+    Json(Bytes),
     /// A compressed archive, unpacked below this directory.
     Archive {
         bytes: Bytes,
@@ -118,10 +117,11 @@ impl<'a> Ask<'a> {
     }
 
     /// A request that may be repeated: the second time changes nothing.
-    pub(super) fn post(what: &'a str, path: Vec<&'a str>, body: &'a Value) -> Self {
+    pub(super) fn post(what: &'a str, path: Vec<&'a str>, body: &impl Serialize) -> Self {
+        let body = serde_json::to_vec(body).expect("its keys are texts, and it is written into memory");
         Self {
             method: Method::POST,
-            payload: Payload::Json(body),
+            payload: Payload::Json(body.into()),
             ..Self::get(what, path)
         }
     }
@@ -275,7 +275,7 @@ impl Client {
             Payload::Nothing => request.header(CONTENT_TYPE, "application/json"),
             Payload::Json(body) => request
                 .header(CONTENT_TYPE, "application/json")
-                .body(body.to_string()),
+                .body(body.clone()),
             Payload::Archive { bytes, below } => request
                 .header(CONTENT_TYPE, "application/gzip")
                 .header(HeaderName::from_static("x-cwd"), *below)

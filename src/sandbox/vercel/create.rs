@@ -260,7 +260,7 @@ async fn ask(creation: &Creation<'_>) -> Result<Created, VercelError> {
     let (account, same) = (Arc::clone(creation.account), Arc::clone(creation.account));
     let (version, body) = (creation.version.to_owned(), Arc::clone(&creation.body));
     let asking = async move {
-        let ask = Ask::post(WHAT, vec![&version, "sandboxes"], &body)
+        let ask = Ask::post(WHAT, vec![&version, "sandboxes"], body.as_ref())
             .limit(Some(CREATION))
             .once();
         account.client.ask::<Created>(&ask).await

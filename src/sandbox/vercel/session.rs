@@ -1,6 +1,7 @@
 //! A running machine: commands in it, followed to their end however often the connection drops, and files. Knows nothing
 //! of how it was created, and never starts another in its place.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -9,14 +10,13 @@ use bytes::Bytes;
 use camino::Utf8Path;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, Response};
+use serde::Serialize;
 use serde::de::IgnoredAny;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::api::{
-    Command, Commands, OfCommand, OfSession, OfSnapshot, Session as Document, Snapshot, Status,
-};
+use super::api::{Commands, Listed, OfCommand, OfSession, OfSnapshot, Session as Document, Snapshot, Status};
 use super::client::{ANSWER, Ask, Client, Payload, Tries, unreachable};
 use super::error::{Again, Problem, VercelError};
 use super::script::Script;
@@ -208,12 +208,12 @@ impl Session {
     }
 
     /// A command that we have started: the one that was first.
-    async fn find(&self, client: &Client, id: &str) -> Result<Option<Command>, VercelError> {
+    async fn find(&self, client: &Client, id: &str) -> Result<Option<Listed>, VercelError> {
         let ask = Ask::get("find the command again", self.path(&["cmd"]));
         let commands = client.ask::<Commands>(&ask).await?.commands;
-        let is_ours = |command: &Command| command.args.get(3).is_some_and(|arg| arg == id);
+        let is_ours = |command: &Listed| command.args.get(3).is_some_and(|arg| arg == id);
         // Of two, the one that came second has ended with the code that says so.
-        let mut ours: Vec<Command> = commands.into_iter().filter(is_ours).collect();
+        let mut ours: Vec<Listed> = commands.into_iter().filter(is_ours).collect();
         ours.sort_by_key(|command| command.exit_code == Some(super::script::STARTED_BEFORE));
         Ok(ours.into_iter().next())
     }
@@ -514,23 +514,38 @@ impl Passed {
     }
 }
 
-fn body(session: &Session, script: &Script, env: &[(String, String)], waits: bool, sudo: bool) -> Value {
-    let env: serde_json::Map<String, Value> = env
-        .iter()
-        .map(|(name, value)| (name.clone(), Value::String(value.clone())))
-        .collect();
-    let mut body = json!({
-        "command": "sh",
-        "args": script.args,
-        "cwd": session.cwd,
-        "env": env,
-        "sudo": sudo,
-    });
-    if waits {
-        body["wait"] = Value::Bool(true);
-        body["logs"] = Value::Bool(true);
+/// What a command is asked for with.
+#[derive(Serialize)]
+struct Body<'a> {
+    command: &'a str,
+    args: &'a [String],
+    cwd: &'a str,
+    env: BTreeMap<&'a str, &'a str>,
+    sudo: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logs: Option<bool>,
+}
+
+fn body<'a>(
+    session: &'a Session,
+    script: &'a Script,
+    env: &'a [(String, String)],
+    waits: bool,
+    sudo: bool,
+) -> Body<'a> {
+    let env = env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let waits = waits.then_some(true);
+    Body {
+        command: "sh",
+        args: &script.args,
+        cwd: &session.cwd,
+        env: env.collect(),
+        sudo,
+        wait: waits,
+        logs: waits,
     }
-    body
 }
 
 #[cfg(test)]

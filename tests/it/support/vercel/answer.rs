@@ -8,6 +8,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::Response;
 use hyper::body::{Bytes, Frame};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// An answer, or why there is none.
@@ -29,8 +30,8 @@ pub(crate) enum Body {
 }
 
 impl Answer {
-    pub(crate) fn json(body: &Value) -> Self {
-        Self::of(200, "application/json; charset=utf-8", body.to_string())
+    pub(crate) fn json(body: &impl Serialize) -> Self {
+        Self::of(200, "application/json; charset=utf-8", text(body))
     }
 
     /// A refusal in the API's words.
@@ -61,11 +62,11 @@ impl Answer {
     }
 
     /// Lines of JSON, as they come. The official client compares the type letter by letter.
-    pub(crate) fn lines(lines: BoxStream<'static, Value>) -> Self {
+    pub(crate) fn lines(lines: BoxStream<'static, String>) -> Self {
         Self {
             status: 200,
             headers: vec![("content-type", "application/x-ndjson".to_owned())],
-            body: Body::Pieces(lines.map(|line| Bytes::from(format!("{line}\n"))).boxed()),
+            body: Body::Pieces(lines.map(|line| Bytes::from(line + "\n")).boxed()),
         }
     }
 
@@ -114,6 +115,11 @@ impl Answer {
         };
         response.body(body).unwrap()
     }
+}
+
+/// As JSON.
+pub(crate) fn text(of: &impl Serialize) -> String {
+    serde_json::to_string(of).unwrap()
 }
 
 fn frames(pieces: BoxStream<'static, io::Result<Bytes>>) -> UnsyncBoxBody<Bytes, io::Error> {

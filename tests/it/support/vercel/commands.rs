@@ -7,11 +7,12 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
+use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::answer::{Answer, Answered};
+use super::answer::{Answer, Answered, text};
 use super::machine::{Job, Machine};
 use super::routes::{Question, Route};
 use super::state::{CWD, Command, Line, State, now};
@@ -20,8 +21,7 @@ use super::{Shared, objects, sessions};
 #[derive(Deserialize)]
 struct Asked {
     command: String,
-    #[serde(default)]
-    args: Vec<String>,
+    args: Option<Box<RawValue>>,
     cwd: Option<String>,
     #[serde(default)]
     env: BTreeMap<String, String>,
@@ -39,15 +39,10 @@ pub(crate) async fn run(shared: &Arc<Shared>, question: &Question) -> Answered {
         let state = &mut *shared.state();
         start(shared, state, session, asked, machine)?
     };
-    let started = {
-        let state = shared.state();
-        let mut command = objects::command(found(&state, session, &command)?);
-        // It may have ended already, which the first line does not tell.
-        command["exitCode"] = Value::Null;
-        json!({ "command": command })
-    };
+    // It may have ended already, which the first line does not tell.
+    let started = text(&objects::begun(found(&shared.state(), session, &command)?));
     if question.route == Route::Run {
-        return Ok(Answer::json(&started));
+        return Ok(Answer::json(&RawValue::from_string(started).unwrap()));
     }
     let followed = Followed {
         lines: logs,
@@ -66,6 +61,12 @@ fn start(
     asked: Asked,
     machine: Arc<Machine>,
 ) -> Result<String, Answer> {
+    let args = match asked.args {
+        Some(args) => args,
+        None => RawValue::from_string("[]".to_owned()).unwrap(),
+    };
+    let given =
+        serde_json::from_str(args.get()).map_err(|error| Answer::bad_request(&format!("`args`: {error}")))?;
     let id = state.id("cmd");
     let held = state
         .sessions
@@ -83,7 +84,7 @@ fn start(
         id: id.clone(),
         session: session.to_owned(),
         name: asked.command.clone(),
-        args: asked.args.clone(),
+        args,
         cwd: asked.cwd.unwrap_or_else(|| CWD.to_owned()),
         started: now(),
         exit: None,
@@ -93,7 +94,7 @@ fn start(
     };
     let job = Job {
         program: asked.command,
-        args: asked.args,
+        args: given,
         cwd: command.cwd.clone(),
         env,
         tags: sandbox.tags.clone(),
@@ -134,15 +135,16 @@ pub(crate) async fn list(shared: &Arc<Shared>, question: &Question) -> Answered 
     let state = shared.state();
     let ids = &sessions::found(&state, session)?.commands;
     let commands = ids.iter().filter_map(|id| state.commands.get(id));
-    let commands: Vec<Value> = commands.map(objects::command).collect();
-    Ok(Answer::json(&json!({ "commands": commands })))
+    let commands: Vec<_> = commands.map(objects::command).collect();
+    let commands = BTreeMap::from([("commands", commands)]);
+    Ok(Answer::json(&commands))
 }
 
 pub(crate) async fn get(shared: &Arc<Shared>, question: &Question) -> Answered {
     sessions::running(shared, &question.ids[0]).await?;
     let state = shared.state();
     let command = found(&state, &question.ids[0], &question.ids[1])?;
-    Ok(Answer::json(&json!({ "command": objects::command(command) })))
+    Ok(Answer::json(&objects::of_command(command)))
 }
 
 /// Not even headers are sent before it has ended.
@@ -157,7 +159,7 @@ pub(crate) async fn wait(shared: &Arc<Shared>, question: &Question) -> Answered 
             }
             let command = found(&state, session, id)?;
             if command.exit.is_some() {
-                return Ok(Answer::json(&json!({ "command": objects::command(command) })));
+                return Ok(Answer::json(&objects::of_command(command)));
             }
             command.changed.subscribe()
         };
@@ -188,34 +190,35 @@ struct Followed {
     breaks: bool,
 }
 
-fn follow(shared: &Arc<Shared>, session: &str, id: &str, what: Followed) -> BoxStream<'static, Value> {
+fn follow(shared: &Arc<Shared>, session: &str, id: &str, what: Followed) -> BoxStream<'static, String> {
     let (send, receive) = mpsc::channel(16);
     let (shared, session, id) = (Arc::clone(shared), session.to_owned(), id.to_owned());
     tokio::spawn(async move {
         let mut told = 0;
         loop {
-            let (lines, last, changes) = next(&shared, &session, &id, told);
+            let Found {
+                mut lines,
+                last,
+                is_over,
+                changes,
+            } = next(&shared, &session, &id, what, told);
             told += lines.len();
-            let lines = lines.into_iter().filter(|_| what.lines);
-            let mut lines: Vec<Value> = lines
-                .map(|line| json!({ "stream": line.stream, "data": line.data }))
-                .collect();
-            if what.breaks && (last.is_some() || !lines.is_empty()) {
+            if !what.lines {
+                lines.clear();
+            }
+            let breaks = what.breaks && (is_over || !lines.is_empty());
+            if breaks {
                 lines.truncate(1);
                 lines.push(failure("sandbox_stream_closed", "The stream was closed"));
             } else {
-                lines.extend(
-                    last.clone()
-                        .filter(|last| what.end || last.get("stream").is_some()),
-                );
+                lines.extend(last);
             }
             for line in lines {
-                let broken = line["stream"] == "error";
-                if send.send(line).await.is_err() || broken {
+                if send.send(line).await.is_err() {
                     return;
                 }
             }
-            let Some(mut changes) = changes.filter(|_| last.is_none()) else {
+            let Some(mut changes) = changes.filter(|_| !is_over && !breaks) else {
                 return;
             };
             tokio::select! {
@@ -230,33 +233,49 @@ fn follow(shared: &Arc<Shared>, session: &str, id: &str, what: Followed) -> BoxS
     .boxed()
 }
 
-/// What was printed since, the last thing to tell if there is one, and what tells of more.
-fn next(
-    shared: &Shared,
-    session: &str,
-    id: &str,
-    told: usize,
-) -> (Vec<Line>, Option<Value>, Option<watch::Receiver<()>>) {
+/// What there is to tell.
+struct Found {
+    /// What was printed.
+    lines: Vec<String>,
+    /// What is told at the end.
+    last: Option<String>,
+    /// Nothing comes after this.
+    is_over: bool,
+    /// Tells of more.
+    changes: Option<watch::Receiver<()>>,
+}
+
+/// What is new since so many lines were told.
+fn next(shared: &Shared, session: &str, id: &str, what: Followed, told: usize) -> Found {
     let state = shared.state();
-    let stopped = || failure("sandbox_stopped", "Sandbox is stopped");
+    let stopped = || Some(failure("sandbox_stopped", "Sandbox is stopped"));
     let Ok(command) = found(&state, session, id) else {
-        return (Vec::new(), Some(stopped()), None);
+        return Found {
+            lines: Vec::new(),
+            last: stopped(),
+            is_over: true,
+            changes: None,
+        };
     };
     let over = sessions::found(&state, session).is_ok_and(|session| session.status.over());
     let last = match command.exit {
-        _ if over => Some(stopped()),
-        Some(_) => Some(json!({ "command": objects::command(command) })),
-        None => None,
+        _ if over => stopped(),
+        Some(_) if what.end => Some(text(&objects::of_command(command))),
+        _ => None,
     };
-    (
-        command.log[told..].to_vec(),
+    let lines = command.log[told..].iter();
+    Found {
+        lines: lines
+            .map(|line| text(&json!({ "stream": line.stream, "data": line.data })))
+            .collect(),
         last,
-        Some(command.changed.subscribe()),
-    )
+        is_over: over || command.exit.is_some(),
+        changes: Some(command.changed.subscribe()),
+    }
 }
 
-fn failure(code: &str, message: &str) -> Value {
-    json!({ "stream": "error", "data": { "code": code, "message": message } })
+fn failure(code: &str, message: &str) -> String {
+    text(&json!({ "stream": "error", "data": { "code": code, "message": message } }))
 }
 
 #[derive(Deserialize)]
@@ -273,5 +292,5 @@ pub(crate) async fn kill(shared: &Arc<Shared>, question: &Question) -> Answered 
     let state = shared.state();
     let command = found(&state, &question.ids[0], &question.ids[1])?;
     let _ = command.signals.send(asked.signal);
-    Ok(Answer::json(&json!({ "command": objects::command(command) })))
+    Ok(Answer::json(&objects::of_command(command)))
 }

@@ -1,5 +1,7 @@
 //! The API's objects, as the official client wants them. Knows nothing of questions.
 
+use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::state::{CWD, Command, REGION, Sandbox, Session, Snapshot, State};
@@ -85,20 +87,54 @@ pub(crate) fn both(state: &State, of: &Sandbox, resumed: bool) -> Value {
     })
 }
 
-pub(crate) fn command(command: &Command) -> Value {
-    let mut value = json!({
-        "id": command.id,
-        "name": command.name,
-        "args": command.args,
-        "cwd": command.cwd,
-        "sessionId": command.session,
-        "exitCode": command.exit.map(|(code, _)| code),
-        "startedAt": command.started,
-    });
-    if let Some((_, after)) = command.exit {
-        value["durationMs"] = after.into();
+/// A command, which is told often, and whose arguments may be long.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Told<'a> {
+    id: &'a str,
+    name: &'a str,
+    args: &'a RawValue,
+    cwd: &'a str,
+    session_id: &'a str,
+    exit_code: Option<i32>,
+    started_at: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u64>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct OfCommand<'a> {
+    command: Told<'a>,
+}
+
+pub(crate) fn command(command: &Command) -> Told<'_> {
+    Told {
+        id: &command.id,
+        name: &command.name,
+        args: &command.args,
+        cwd: &command.cwd,
+        session_id: &command.session,
+        exit_code: command.exit.map(|(code, _)| code),
+        started_at: command.started,
+        duration_ms: command.exit.map(|(_, after)| after),
     }
-    value
+}
+
+pub(crate) fn of_command(told: &Command) -> OfCommand<'_> {
+    OfCommand {
+        command: command(told),
+    }
+}
+
+/// As it was when it began.
+pub(crate) fn begun(told: &Command) -> OfCommand<'_> {
+    OfCommand {
+        command: Told {
+            exit_code: None,
+            duration_ms: None,
+            ..command(told)
+        },
+    }
 }
 
 pub(crate) fn snapshot(snapshot: &Snapshot) -> Value {

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 
 use super::counts::Counts;
@@ -143,7 +144,8 @@ pub(crate) struct Command {
     pub(crate) id: String,
     pub(crate) session: String,
     pub(crate) name: String,
-    pub(crate) args: Vec<String>,
+    /// A list of texts, as it was asked.
+    pub(crate) args: Box<RawValue>,
     pub(crate) cwd: String,
     pub(crate) started: u64,
     /// The code, and after how many milliseconds.
