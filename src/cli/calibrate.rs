@@ -39,7 +39,7 @@ pub(super) fn calibrate(arguments: &CalibrateArguments, context: &Context) -> Re
     let options = conclude::options(&config.compare, &config.report, context::now());
     let calibration = comparing::calibrate(&runs, &gates, &options);
     print(&match arguments.format {
-        TextOrJson::Text => context.spelled(report::calibration_text(&calibration)),
+        TextOrJson::Text => context.spelled(&report::calibration_text(&calibration)),
         TextOrJson::Json => json(&calibration)?,
     })?;
     Ok(if calibration.flips.compared == 0 {

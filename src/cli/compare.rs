@@ -41,7 +41,7 @@ pub(super) fn compare(arguments: &CompareArguments, context: &Context) -> Result
     let compared = between(&arguments.baseline, &arguments.current, &config, context)?;
     let comparison = &compared.comparison;
     print(&match arguments.format {
-        ComparisonFormat::Text => context.spelled(report::comparison_text(comparison)),
+        ComparisonFormat::Text => context.spelled(&report::comparison_text(comparison)),
         ComparisonFormat::Markdown => report::comparison_markdown(comparison, usize::MAX),
         ComparisonFormat::Json => json(comparison)?,
     })?;

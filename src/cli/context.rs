@@ -10,6 +10,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 
 use crate::config::settings;
+use crate::github::log;
 use crate::report;
 use crate::sandbox::vercel;
 
@@ -95,8 +96,10 @@ impl Context {
         self.stderr_is_terminal && !self.is_utf8()
     }
 
-    /// A text for standard output, in signs that its terminal has. What is no terminal gets UTF-8.
-    pub(super) fn spelled(&self, text: String) -> String {
+    /// A text for standard output, in signs that its terminal has: what is no terminal gets UTF-8. Nothing in it commands
+    /// the runner of a workflow.
+    pub(super) fn spelled(&self, text: &str) -> String {
+        let text: String = text.split_inclusive('\n').map(log::line).collect();
         if self.stdout_is_terminal && !self.is_utf8() {
             report::ascii(&text)
         } else {

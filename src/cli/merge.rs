@@ -53,7 +53,7 @@ pub(super) fn merge(arguments: &MergeArguments, context: &Context) -> Result<Exi
     let driver = Driver::new()?;
     let done = merging.run(&parts, &driver, Vec::new())?;
     print(&match arguments.format {
-        TextOrJson::Text => report::text(&done.summary, context.color),
+        TextOrJson::Text => context.spelled(&report::text(&done.summary, context.color)),
         TextOrJson::Json => json(&done.summary)?,
     })?;
     tell(&format!("results in {}", arguments.output_dir));

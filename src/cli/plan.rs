@@ -27,7 +27,7 @@ pub(super) fn plan(arguments: &PlanArguments, context: &Context) -> Result<ExitC
     let plan = suite.plan(&arguments.selection, &past)?;
     let document = planning::document(&plan, config);
     print(&match arguments.format {
-        TextOrJson::Text => context.spelled(report::plan::text(&document)),
+        TextOrJson::Text => context.spelled(&report::plan::text(&document)),
         TextOrJson::Json => json(&document)?,
     })?;
     Ok(

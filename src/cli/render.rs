@@ -25,7 +25,7 @@ pub(super) fn report(arguments: &ReportArguments, context: &Context) -> Result<E
     }
     let summary = read(&arguments.directory, context)?;
     print(&match arguments.format {
-        ReportFormat::Text => context.spelled(report::text(&summary, context.color)),
+        ReportFormat::Text => context.spelled(&report::text(&summary, context.color)),
         ReportFormat::Markdown => report::markdown(&summary, usize::MAX),
         ReportFormat::Html => report::html(&summary)?,
         ReportFormat::Junit => report::junit(&summary),

@@ -99,7 +99,7 @@ fn run_on(driver: &Driver, arguments: &RunArguments, context: &Context) -> Resul
     showing.abort();
     let done = done?;
     let printed = print(&match arguments.format {
-        TextOrJson::Text => context.spelled(report::text(&done.summary, context.color)),
+        TextOrJson::Text => context.spelled(&report::text(&done.summary, context.color)),
         TextOrJson::Json => json(&done.summary)?,
     });
     if let Err(failure) = &printed {

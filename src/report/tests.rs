@@ -11,7 +11,7 @@ use crate::model::comparison::{
     ComparisonVerdict, Concentration, Flip, Group, History, NotComparable, PairRef,
 };
 use crate::model::forecast::{Accuracy, Bound, BoundKind, Taken};
-use crate::model::summary::{AttemptTotals, Conclusion, GateResult, Quarantined};
+use crate::model::summary::{Conclusion, GateResult, Quarantined};
 use crate::model::{
     AttemptRecord, CancelReason, ErrorClass, EvalId, ExperimentId, Outcome, Outlook, PairSummary, Range,
     Scheduling, Selection, SelectionKind, Strategy, Summary, Usage, Verdict,
@@ -466,20 +466,34 @@ fn json_is_indented_and_ends_its_last_line() {
 /// A summary in which every text from outside is `hostile`.
 #[test]
 fn a_run_that_goes_on_shows_how_far_it_is_and_no_rate() {
-    let mut summary = hostile_summary("harmless");
-    summary.totals.attempts = AttemptTotals {
-        planned: 474,
-        graded: 110,
-        passed: 90,
-        failed: 18,
-        timed_out: 2,
-        errored: 3,
-        cancelled: 361,
-        retried: 0,
-    };
+    // What a sibling has made needless has ended, as what was stopped for the budget; what has no record has not.
+    let cancelled = AttemptRecord::not_started;
+    let summary = run_of(vec![
+        pair(
+            "fast",
+            "add",
+            vec![
+                attempt(1, Outcome::Passed, 4.0),
+                cancelled(2, CancelReason::Decided),
+            ],
+        ),
+        pair(
+            "fast",
+            "sort",
+            vec![attempt(1, Outcome::Failed, 4.0), cancelled(2, CancelReason::Run)],
+        ),
+        pair(
+            "slow",
+            "add",
+            vec![
+                cancelled(1, CancelReason::Budget),
+                cancelled(2, CancelReason::Budget),
+            ],
+        ),
+    ]);
     let body = running(&summary, ROOMY);
     assert!(
-        body.starts_with("### Evals: running, 113 of 474 attempts have ended\n"),
+        body.starts_with("### Evals: running, 5 of 6 attempts have ended\n"),
         "{body}"
     );
     assert!(!body.contains('%'), "{body}");

@@ -9,7 +9,7 @@ mod sentences;
 mod table;
 
 use crate::model::summary::Conclusion;
-use crate::model::{Comparison, RunFacts, Summary};
+use crate::model::{CancelReason, Comparison, RunFacts, Summary};
 
 use super::words;
 
@@ -189,7 +189,10 @@ pub(super) fn of_summary(summary: &Summary) -> View {
 pub(super) fn of_running(summary: &Summary) -> View {
     let row = |name: &str, value: String| vec![Line::own(name), Line::own(value)];
     let attempts = &summary.totals.attempts;
-    let ended = attempts.planned.saturating_sub(attempts.cancelled);
+    let records = summary.pairs.iter().flat_map(|pair| &pair.attempts);
+    // Until the run is over, this is the reason of those that have no record yet; any other is known of one that ended.
+    let not_ended = records.filter(|record| record.reason == Some(CancelReason::Run));
+    let ended = attempts.planned.saturating_sub(not_ended.count());
     View {
         tone: Tone::Neutral,
         headline: Line::own(format!(

@@ -93,7 +93,8 @@ function attemptCard(pair, attempt, heading) {
   }
   const used = [];
   if (attempt.tokens != null) used.push(`${attempt.tokens} tokens`);
-  if (attempt.cost != null) used.push(`$${attempt.cost.toFixed(2)}`);
+  if (attempt.cost !== undefined) used.push(attempt.cost);
+  if (used.length && attempt.earlier) used.push("all tries together");
   if (used.length) card.append(el("p", { class: "phases" }, used.join(", ")));
   const path = attempt.kept ? `${pair.directory}/${attempt.n}` : attempt.path;
   if (path !== undefined) card.append(el("p", { class: "phases" }, ...filesOf(path)));

@@ -11,9 +11,9 @@ function ordered(names, side) {
   if (filter.order === "name") {
     order.sort((one, other) => names[one].localeCompare(names[other], undefined, { numeric: true }));
   } else if (filter.order === "worst") {
-    const bad = names.map(() => 0);
-    for (const pair of data.pairs) bad[pair[side]] += pair.verdict === "pass" ? 0 : 1;
-    order.sort((one, other) => bad[other] - bad[one]);
+    const lost = names.map(() => ({ fail: 0, error: 0 }));
+    for (const pair of data.pairs) if (pair.verdict in lost[pair[side]]) lost[pair[side]][pair.verdict] += 1;
+    order.sort((one, other) => lost[other].fail - lost[one].fail || lost[other].error - lost[one].error);
   }
   return order;
 }

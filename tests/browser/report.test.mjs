@@ -180,6 +180,99 @@ shown("tells under the pointer what a cell and a bar are", () => usual, async (p
   assert.ok(await page.locator("#detail").evaluate((dialog) => dialog.open));
 });
 
+// A pair that somebody has planned: [experiment, seconds from the start, outcomes], each attempt with so many seconds.
+function planned(of, name, start, seconds, ...outcomes) {
+  const phases = { provision: null, upload: null, setup: null, boot: null, command: seconds * outcomes.length, collect: null };
+  const attempts = outcomes.map((outcome, at) => ({
+    ...of.attempts[0],
+    ...{ index: at + 1, outcome, seconds, started_offset: start, phases, tries: 1, earlier: [], error: null, checks_failed: [], check_notes: [] },
+  }));
+  const verdict = outcomes.includes("passed") ? "pass" : outcomes.includes("failed") ? "fail" : "error";
+  return { ...of, experiment: "wave", eval: name, verdict, attempts, before: undefined };
+}
+
+shown(
+  "a bar is told where it is drawn, whatever else its line and its picture hold",
+  () =>
+    changed("wave", (summary) => {
+      const [pair] = summary.pairs;
+      Object.assign(summary, { comparison: null, scheduling: undefined });
+      summary.run.wall_seconds = 1000;
+      summary.pairs = [
+        planned(pair, "straggler", 0, 1000, "passed"),
+        planned(pair, "steady", 0, 500, "passed"),
+        planned(pair, "second", 310, 150, "passed"),
+        planned(pair, "first", 0, 290, "passed"),
+        planned(pair, "shared", 0, 225, "passed", "failed"),
+      ];
+    }),
+  async (page) => {
+    const timeline = page.locator("#timeline");
+    await timeline.scrollIntoViewIfNeeded();
+    // Moves to a time on one of the lines, the first of which is the critical path.
+    const at = async (line, seconds) => {
+      const box = await timeline.boundingBox();
+      const y = line === 0 ? 27 : 42 + 12 * (line - 0.55);
+      await page.mouse.move(box.x + (box.width * seconds) / 1000, box.y + y);
+      return (await page.locator("#tip").isVisible()) ? page.locator("#tip").innerText() : "";
+    };
+    assert.match(await at(0, 900), /wave × straggler\s+attempt 1 passed, 16m40s from 0\.0s on/);
+    assert.match(await at(1, 400), /wave × steady/);
+    assert.match(await at(2, 100), /wave × first\s+attempt 1 passed, 4m50s from/);
+    assert.match(await at(2, 400), /wave × second\s+attempt 1 passed, 2m30s from 5m10s on/);
+    assert.match(await at(3, 400), /wave × shared\s+attempt 1 passed, attempt 2 failed, 7m30s from 0\.0s on/);
+    assert.equal(await at(1, 700), "", "nothing ran there");
+    await at(2, 400);
+    await page.mouse.down();
+    await page.mouse.up();
+    assert.equal(await page.locator("#detail-title").textContent(), "wave × second");
+  },
+);
+
+shown(
+  "an order by failures counts failures, and errors where there are as many",
+  () =>
+    changed("orders", (summary) => {
+      const [pair] = summary.pairs;
+      summary.comparison = null;
+      summary.pairs = [
+        ["passing", "passed", "passed"],
+        ["erring", "errored", "errored"],
+        ["failing", "failed", "passed"],
+        ["failing and erring", "failed", "errored"],
+      ].flatMap(([name, ...outcomes]) =>
+        outcomes.map((outcome, at) => ({ ...planned(pair, name, 0, 1, outcome), experiment: `agent-${at}` })),
+      );
+    }),
+  async (page) => {
+    await page.selectOption("#order", "worst");
+    const evals = await page.locator("#grid tbody th").allTextContents();
+    assert.deepEqual(evals, ["failing and erring", "failing", "erring", "passing"]);
+  },
+);
+
+shown(
+  "an attempt's card says what little it used",
+  () =>
+    changed("cheap", (summary) => {
+      const [pair] = summary.pairs;
+      const usage = { input_tokens: 20, output_tokens: 5, cost_usd: 0.0031 };
+      const made = planned(pair, "cheap", 0, 1, "failed", "failed");
+      const [once, twice] = made.attempts;
+      Object.assign(once, { usage, score: 1 / 3 });
+      const error = { class: "throttled", phase: "command", message: "429", exit_code: null, signal: null };
+      Object.assign(twice, { usage, tries: 2, earlier: [{ number: 1, seconds: 1, error, usage }] });
+      Object.assign(summary, { comparison: null, pairs: [made] });
+    }),
+  async (page) => {
+    await rows(page).first().locator("button").click();
+    const cards = await page.locator("#list tr.inside .attempt").allInnerTexts();
+    assert.match(cards[0], /score 0\.3333\n/);
+    assert.match(cards[0], /25 tokens, \$0\.0031\n/);
+    assert.match(cards[1], /50 tokens, \$0\.01, all tries together\n/);
+  },
+);
+
 shown("no state is told by its colour alone", () => usual, async (page) => {
   const signs = await page.locator("#grid td[role=gridcell]").evaluateAll((cells) =>
     cells.map((cell) => `${[...cell.classList].find((name) => name.startsWith("s-"))} ${cell.firstChild.data}`),

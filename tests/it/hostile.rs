@@ -59,6 +59,34 @@ fn an_id_that_no_quotes_keep_as_it_is_is_refused_before_the_run() {
 }
 
 #[test]
+fn names_in_what_is_printed_command_no_runner_of_a_workflow() {
+    let suite = Suite::new(
+        "version: 1\nsuite: { name: t, pairs: [{ experiment: '::error::a', eval: 'b ##[error]c' }] }\nattempt:\n  command: exit 1\n  format: exit-code\n",
+    );
+    suite.write(
+        "before.json",
+        r#"[{ "experiment": "::error::a", "eval": "b ##[error]c", "passed": true }]"#,
+    );
+    for command in [
+        "plan",
+        "run -o out",
+        "report out",
+        "merge out -o merged",
+        "compare --baseline before.json --current out",
+    ] {
+        let printed = stdout(&suite.ev(command).code(0));
+        assert!(printed.contains("b ## [error]c"), "{command}: {printed}");
+        let obeyed = |line: &str| line.contains("##[") || line.trim_start().starts_with("::");
+        assert!(!printed.lines().any(obeyed), "{command}: {printed}");
+    }
+    let document = crate::support::json(&suite.ev("report out --format json").code(0));
+    assert_eq!(
+        document["pairs"][0]["eval"], "b ##[error]c",
+        "a program reads the name itself"
+    );
+}
+
+#[test]
 fn a_path_of_results_that_is_no_glob_is_refused_before_the_run() {
     let refused = suite("'true'", "  result: 'r/[{eval}.json'").ev("run").code(2);
     assert!(

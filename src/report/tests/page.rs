@@ -4,9 +4,10 @@ use proptest::prelude::*;
 
 use super::fixtures::{attempt, compared, errored, flip, large, pair, run_of, small};
 use super::hostile_summary;
+use crate::model::attempt::FailedTry;
 use crate::model::comparison::{EarlierRun, History};
 use crate::model::summary::{Before, GateResult, Quarantined};
-use crate::model::{ErrorClass, Outcome, Summary, Verdict};
+use crate::model::{ErrorClass, Outcome, Summary, Usage, Verdict};
 use crate::report::{html, text};
 
 /// What stands in an element's place to read, its entities read.
@@ -111,6 +112,63 @@ fn a_pair_carries_what_the_grid_and_its_row_show() {
     assert_eq!(text(&attempt["failed"][0][0]), "the page loads");
     assert_eq!(text(&attempt["failed"][0][1]), "404");
     assert_eq!(text(&attempt["output"]), "one\ntwo");
+}
+
+fn failed_try(number: u32, class: ErrorClass, usage: Option<Usage>) -> FailedTry {
+    FailedTry {
+        number,
+        error: errored(1, class, "not the agent's").error.unwrap(),
+        seconds: 3.0,
+        usage,
+    }
+}
+
+#[test]
+fn an_attempt_says_what_all_of_its_tries_used_however_little_and_its_score_without_noise() {
+    let used = |tokens, cost_usd| {
+        Some(Usage {
+            input_tokens: Some(tokens),
+            output_tokens: Some(1),
+            cost_usd: Some(cost_usd),
+        })
+    };
+    let mut little = attempt(1, Outcome::Passed, 4.0);
+    little.usage = used(10, 0.0031);
+    little.score = Some(1.0 / 3.0);
+    let mut again = attempt(2, Outcome::Passed, 4.0);
+    again.usage = used(10, 0.25);
+    again.earlier = vec![
+        failed_try(1, ErrorClass::Throttled, used(100, 0.5)),
+        failed_try(2, ErrorClass::Throttled, None),
+    ];
+    let summary = run_of(vec![pair("fast", "add", vec![little, again])]);
+    let attempts = &data(&html(&summary).unwrap())["pairs"][0]["attempts"];
+    assert_eq!(
+        (&attempts[0]["cost"], &attempts[0]["tokens"]),
+        (&"$0.0031".into(), &11.into())
+    );
+    assert_eq!(attempts[0]["score"], 0.3333);
+    assert_eq!(
+        (&attempts[1]["cost"], &attempts[1]["tokens"]),
+        (&"$0.75".into(), &112.into())
+    );
+}
+
+#[test]
+fn an_attempt_that_was_throttled_and_then_passed_was_throttled() {
+    let throttled = |summary: &Summary| shown(&html(summary).unwrap(), "<dt>throttled</dt>", "</div>");
+    let first_try = |class| vec![failed_try(1, class, None)];
+    let mut passed = attempt(1, Outcome::Passed, 4.0);
+    passed.earlier = first_try(ErrorClass::Throttled);
+    let mut lost = attempt(2, Outcome::Passed, 4.0);
+    lost.earlier = first_try(ErrorClass::SandboxLost);
+    let mut pairs = vec![pair("fast", "add", vec![passed, lost])];
+    assert_eq!(throttled(&run_of(pairs.clone())), "1 attempt");
+    let mut ended = errored(1, ErrorClass::Throttled, "429");
+    ended.earlier = first_try(ErrorClass::Throttled);
+    pairs.push(pair("fast", "sort", vec![ended]));
+    assert_eq!(throttled(&run_of(pairs)), "2 attempts, 1 of them to the end");
+    assert_eq!(throttled(&small()), "0 attempts");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The facts of a run, one a row: what was run, how, and what it took.
 
 use super::super::{Line, Table, table};
-use crate::model::{Boot, Comparison, ErrorClass, Summary};
+use crate::model::{AttemptError, AttemptRecord, Boot, Comparison, ErrorClass, Summary};
 use crate::report::words::{count, dollars, duration, tokens};
 
 pub(super) fn of(summary: &Summary, comparison: Option<&Comparison>) -> Table {
@@ -54,10 +54,7 @@ pub(super) fn of(summary: &Summary, comparison: Option<&Comparison>) -> Table {
         "tried again",
         Line::own(count(attempts.retried, "attempt", "attempts")),
     ));
-    rows.push(row(
-        "throttled",
-        Line::own(count(throttled(summary), "attempt", "attempts")),
-    ));
+    rows.push(row("throttled", Line::own(throttled(summary))));
     rows.push(row(
         "sandboxes held",
         Line::own(format!(
@@ -94,10 +91,18 @@ fn boots(summary: &Summary) -> Option<String> {
     is_any.then(|| format!("{} warm, {} cold", warm.len(), cold.len()))
 }
 
-/// Attempts that a provider throttled to their end.
-fn throttled(summary: &Summary) -> usize {
-    let attempts = summary.pairs.iter().flat_map(|pair| &pair.attempts);
-    attempts
-        .filter(|attempt| attempt.error.as_ref().map(|error| error.class) == Some(ErrorClass::Throttled))
-        .count()
+/// Attempts that a provider throttled in any of their tries, and those among them that it throttled to their end.
+fn throttled(summary: &Summary) -> String {
+    let attempts = || summary.pairs.iter().flat_map(|pair| &pair.attempts);
+    let is_throttled = |error: &AttemptError| error.class == ErrorClass::Throttled;
+    let to_its_end = |attempt: &&AttemptRecord| attempt.error.as_ref().is_some_and(is_throttled);
+    let ever = |attempt: &&AttemptRecord| {
+        let mut earlier = attempt.earlier.iter();
+        earlier.any(|failed| is_throttled(&failed.error)) || to_its_end(attempt)
+    };
+    let throttled = count(attempts().filter(ever).count(), "attempt", "attempts");
+    match attempts().filter(to_its_end).count() {
+        0 => throttled,
+        ended => format!("{throttled}, {ended} of them to the end"),
+    }
 }

@@ -12,6 +12,7 @@ use crate::model::{
     Summary, Verdict,
 };
 use crate::report::escape::visible;
+use crate::report::words::dollars;
 
 /// Longest name, in characters.
 const NAME_LENGTH: usize = 200;
@@ -93,10 +94,12 @@ struct AttemptData {
     output: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<f64>,
+    /// What all of its tries together used.
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens: Option<u64>,
+    /// The same in words.
     #[serde(skip_serializing_if = "Option::is_none")]
-    cost: Option<f64>,
+    cost: Option<String>,
     /// Its files are in the usual directory.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     kept: bool,
@@ -283,8 +286,11 @@ fn attempt_data(
         error: error(&earlier.error, texts),
     });
     let earlier = earlier.collect();
-    let usage = attempt.usage.unwrap_or_default();
-    let tokens = usage.input_tokens.into_iter().chain(usage.output_tokens);
+    let tokens = attempt
+        .usages()
+        .flat_map(|usage| [usage.input_tokens, usage.output_tokens])
+        .flatten();
+    let cost = attempt.usages().filter_map(|usage| usage.cost_usd);
     let usual = format!("attempts/{}/{}", pair.id().directory(), attempt.index);
     AttemptData {
         n: attempt.index,
@@ -302,9 +308,12 @@ fn attempt_data(
         failed,
         more_failed: Some(attempt.checks_failed.len().saturating_sub(checks)).filter(|more| *more > 0),
         output: attempt.output.as_deref().map(|output| texts.add(output)),
-        score: attempt.score,
+        score: attempt.score.map(|score| (score * 1e4).round() / 1e4),
         tokens: tokens.reduce(u64::saturating_add),
-        cost: usage.cost_usd,
+        cost: cost
+            .reduce(|sum, more| sum + more)
+            .filter(|cost| cost.is_finite())
+            .map(dollars),
         kept: attempt.path.as_ref() == Some(&usual),
         path: attempt.path.clone().filter(|path| *path != usual),
     }
