@@ -1,5 +1,6 @@
 //! What became of one try of an attempt: the outcome table as one function. Reads no file and waits for nothing.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use regex::Regex;
@@ -13,6 +14,9 @@ use crate::model::{
 const TAIL_LINES: usize = 10;
 /// Characters of each of these lines.
 const TAIL_WIDTH: usize = 300;
+
+/// Characters of the beginning and of the end that are kept of a result's own error text.
+const ERROR_PART: usize = 1000;
 
 /// The course that one try took.
 #[derive(Clone, Debug)]
@@ -201,7 +205,7 @@ fn judge_reading(ran: &Ran<'_>, reading: &Reading, rules: &Rules) -> Judgement {
     let sentence = if text.trim().is_empty() {
         why
     } else {
-        format!("{why}: {}", text.trim())
+        format!("{why}: {}", shortened(text.trim()))
     };
     Judgement::errored(ran.error(class, &sentence), retry)
 }
@@ -329,6 +333,18 @@ impl std::fmt::Display for CommandEnd {
             Self::Signal(signal) => write!(f, "signal {signal}"),
             Self::KilledAtLimit(limit) => write!(f, "killed after {} s", limit.as_secs_f64()),
         }
+    }
+}
+
+/// A text of bounded length: where it is long, its beginning and its end, which mostly says why.
+fn shortened(text: &str) -> Cow<'_, str> {
+    let head = text.char_indices().nth(ERROR_PART).map(|(at, _)| at);
+    let tail = text.char_indices().nth_back(ERROR_PART - 1).map(|(at, _)| at);
+    match (head, tail) {
+        (Some(head), Some(tail)) if head < tail => {
+            Cow::Owned(format!("{}\n…\n{}", &text[..head], &text[tail..]))
+        }
+        _ => Cow::Borrowed(text),
     }
 }
 

@@ -1,14 +1,17 @@
 //! `evalwave report`.
 
+use std::collections::HashSet;
 use std::io::Read as _;
 
 use anyhow::Context as _;
+use camino::Utf8Path;
 
 use super::arguments::{ReportArguments, ReportFormat, given};
 use super::context::Context;
 use super::{Failure, json, print, tell};
-use crate::aggregate;
-use crate::model::{ExitCode, Summary};
+use crate::aggregate::{self, Published};
+use crate::model::layout::{ATTEMPTS_DIR, RAW_RESULTS};
+use crate::model::{ExitCode, PairId, PairSummary, Summary, Verdict};
 use crate::report;
 use crate::store::{self, Replayed, Stored};
 
@@ -54,6 +57,9 @@ fn results(
     context: &Context,
 ) -> Result<String, Failure> {
     let published = store::published(&context.absolute(&arguments.directory), summary)?;
+    if let Some(notice) = without_document(summary, &published, &arguments.directory) {
+        tell(&format!("notice: {notice}"));
+    }
     let existing = match merge {
         Some("-") => {
             let mut text = String::new();
@@ -68,7 +74,28 @@ fn results(
     Ok(rendered.with_context(|| format!("cannot merge into `{}`", merge.unwrap_or_default()))?)
 }
 
-fn read(directory: &camino::Utf8Path, context: &Context) -> Result<Summary, Failure> {
+/// What a reader should know of rows that lack what only a result's document says.
+fn without_document(summary: &Summary, published: &[Published], directory: &Utf8Path) -> Option<String> {
+    let found: HashSet<&PairId> = published.iter().map(|document| &document.pair).collect();
+    let decided = summary
+        .pairs
+        .iter()
+        .filter(|pair| matches!(pair.verdict, Verdict::Pass | Verdict::Fail))
+        .map(PairSummary::id);
+    let without: Vec<PairId> = decided.filter(|pair| !found.contains(pair)).collect();
+    let first = without.first()?;
+    let others = match without.len() - 1 {
+        0 => String::new(),
+        1 => " and of 1 other pair".to_owned(),
+        many => format!(" and of {many} other pairs"),
+    };
+    Some(format!(
+        "there is no result document of `{first}`{others} in `{directory}`: a row of theirs has only what the summary knows\n\
+         bring the run's `{RAW_RESULTS}…` and `{ATTEMPTS_DIR}` there to have their checks, usage and the like"
+    ))
+}
+
+fn read(directory: &Utf8Path, context: &Context) -> Result<Summary, Failure> {
     Ok(match store::load(&context.absolute(directory))? {
         Stored::Summary(summary) => *summary,
         Stored::Journal(replayed) => {

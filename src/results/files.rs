@@ -60,8 +60,15 @@ pub(super) fn read(
         items.push(found.path.to_owned());
     }
     for directory in without_result(&paths, &found) {
-        rows.push(no_result_of(directory).map_err(|problem| problem.at(source))?);
-        items.push(directory.to_owned());
+        let documents = under_other_names(directory, &paths, tree);
+        if documents.is_empty() {
+            rows.push(no_result_of(directory).map_err(|problem| problem.at(source))?);
+            items.push(directory.to_owned());
+        }
+        for (path, row) in documents {
+            rows.push(named_by(directory, row).map_err(|problem| problem.at(source))?);
+            items.push(path.to_owned());
+        }
     }
     if rows.is_empty() {
         return Err(Problem::NoResults.at(source));
@@ -124,6 +131,11 @@ fn read_row(found: &Found<'_>, tree: &mut dyn Tree) -> Result<Row, Problem> {
     if row.passed.is_none() && says_what_it_is {
         row.passed = Some(false);
     }
+    // What a provider did not let happen was not graded.
+    if row.throttled && row.passed == Some(false) {
+        row.passed = None;
+        row.attempts = Some(0);
+    }
     row.experiment.get_or_insert_with(|| found.experiment.clone());
     if !says_what_it_is {
         row.eval = Some(found.eval.clone());
@@ -146,6 +158,34 @@ fn without_result<'a>(paths: &'a [String], found: &[Found<'_>]) -> BTreeSet<&'a 
         }
     }
     directories
+}
+
+/// The documents in a pair's directory that say what stands for a pair, whatever they are called (`publish.as`).
+fn under_other_names<'a>(directory: &str, paths: &'a [String], tree: &mut dyn Tree) -> Vec<(&'a str, Row)> {
+    let is_in = |path: &&'a String| {
+        let rest = path.strip_prefix(directory);
+        rest.is_some_and(|rest| rest.starts_with('/') && rest.ends_with(".json"))
+    };
+    let document = |path: &'a String| {
+        let bytes = tree.read(path).ok()?;
+        let row: Row = json::text(&bytes).and_then(json::parse).ok()?;
+        (row.passed.is_some() && row.attempts.is_some()).then_some((path.as_str(), row))
+    };
+    paths.iter().filter(is_in).filter_map(document).collect()
+}
+
+/// A row with the names that its pair's directory has, where it has none of its own.
+fn named_by(directory: &str, row: Row) -> Result<Row, Problem> {
+    if row.experiment.is_some() && (row.eval.is_some() || row.eval_id.is_some()) {
+        return Ok(row);
+    }
+    let named = no_result_of(directory)?;
+    let has_eval = row.eval.is_some() || row.eval_id.is_some();
+    Ok(Row {
+        experiment: row.experiment.or(named.experiment),
+        eval: row.eval.or(named.eval.filter(|_| !has_eval)),
+        ..row
+    })
 }
 
 fn no_result_of(directory: &str) -> Result<Row, Problem> {

@@ -97,7 +97,7 @@ pub fn read(format: &Format, bytes: &[u8]) -> Result<Read, ReadError> {
             });
         }
         Format::ExitCode => return Err(ReadError::NoDocument),
-        Format::Junit => one(junit::read(json::text(bytes)?)?),
+        Format::Junit => one(junit::read(junit::text(bytes)?)?),
         Format::AgentEval => one(agent_eval::read(json::text(bytes)?)?),
         Format::Inspect => inspect::read(bytes)?,
         Format::Harbor => one(harbor::read(json::text(bytes)?)?),

@@ -1,8 +1,9 @@
 //! JSON from outside: bytes to text to values, and where exactly it is wrong. Knows no format.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::error::Category;
 
 /// Bytes that are not the JSON that was expected.
@@ -62,8 +63,43 @@ pub(super) fn text(bytes: &[u8]) -> Result<&str, BadJson> {
 }
 
 /// Text as a value.
-pub(super) fn parse<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, BadJson> {
-    serde_json::from_str(text).map_err(|error| describe(text, &error))
+pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, BadJson> {
+    serde_json::from_str(&without_lone_surrogates(text)).map_err(|error| describe(text, &error))
+}
+
+/// JavaScript and Python write half of a character, of a text that was cut in the middle of it, as an escape that stands
+/// for none: it becomes U+FFFD, in as many bytes, so that places stay what they are.
+pub(super) fn without_lone_surrogates(text: &str) -> Cow<'_, str> {
+    const ESCAPE: usize = r"\ud83d".len();
+    if !text.contains(r"\ud") && !text.contains(r"\uD") {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        let (before, from) = rest.split_at(at);
+        clean.push_str(before);
+        let next = || from.get(ESCAPE..).and_then(escaped);
+        let taken = match escaped(from) {
+            Some(0xD800..=0xDBFF) if matches!(next(), Some(0xDC00..=0xDFFF)) => 2 * ESCAPE,
+            Some(0xD800..=0xDFFF) => {
+                clean.push_str(r"\ufffd");
+                rest = &from[ESCAPE..];
+                continue;
+            }
+            // Whatever is escaped begins no escape; a character may be longer than a byte.
+            _ => 1 + from[1..].chars().next().map_or(0, char::len_utf8),
+        };
+        clean.push_str(&from[..taken]);
+        rest = &from[taken..];
+    }
+    clean.push_str(rest);
+    Cow::Owned(clean)
+}
+
+/// The number that a text begins with as an escape.
+fn escaped(text: &str) -> Option<u16> {
+    u16::from_str_radix(text.strip_prefix(r"\u")?.get(..4)?, 16).ok()
 }
 
 /// The `schema` of an object, read without reading the rest; `None` where it has none that is a string.

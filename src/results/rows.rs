@@ -28,13 +28,16 @@ pub(super) struct Row {
     pub(super) passed: Option<bool>,
     pub(super) attempts: Option<u32>,
     pub(super) run: Option<u32>,
+    /// A provider throttled it.
+    pub(super) throttled: bool,
     pub(super) labels: Labels,
 }
 
 /// Reads an array of rows.
 pub(super) fn parse(text: &str) -> Result<Vec<Row>, Problem> {
     let reached = Cell::new(0);
-    let mut from = serde_json::Deserializer::from_str(text);
+    let clean = json::without_lone_surrogates(text);
+    let mut from = serde_json::Deserializer::from_str(&clean);
     let rows = from.deserialize_seq(RowsVisitor { reached: &reached });
     rows.and_then(|rows| from.end().map(|()| rows)).map_err(|error| {
         let problem = json::describe(text, &error);
@@ -110,6 +113,11 @@ impl<'de> Visitor<'de> for RowVisitor {
                     row.label("provider", display.model_provider);
                     row.label("model", display.model_id);
                     row.label("agent", display.agent);
+                }
+                "throttled" => {
+                    let value: Value = map.next_value()?;
+                    row.throttled |= value == Value::Bool(true);
+                    row.label(&key, value);
                 }
                 name if NOT_LABELS.contains(&name) => {
                     map.next_value::<IgnoredAny>()?;

@@ -284,6 +284,82 @@ fn a_summary_of_a_harness_is_not_taken_for_one_of_ours() {
 }
 
 #[test]
+fn half_a_character_in_a_text_costs_no_source() {
+    let row =
+        r#"{"experiment": "a", "eval": "x", "passed": true, "error": "cut: \ud83d", "sample": "\udc80"}"#;
+    let fixture = Fixture::new(&[
+        ("rows.json", &format!("[{row}]")),
+        ("raw/a/x.json", row),
+        ("raw/a/y.json", r#"{"passed": false, "log": "\uDFFF"}"#),
+        (
+            "run/summary.json",
+            &SUMMARY.replace("\"suite\": \"s\"", "\"suite\": \"\\ud83d\""),
+        ),
+    ]);
+    assert_eq!(shown(&fixture.read("rows.json")), "a × x Pass of unknown");
+    assert_eq!(
+        shown(&fixture.read("raw")),
+        "a × x Pass of unknown\na × y Fail of unknown"
+    );
+    assert_eq!(fixture.read("run").pairs.len(), 2);
+    let wrong = problem(r#"[{"experiment": "\ud83d", "eval": "x", "passed": 1}]"#);
+    assert!(wrong.contains("row 1: line 1, column 50: `passed`"), "{wrong}");
+}
+
+#[test]
+fn a_throttled_result_in_a_directory_is_lost_as_it_is_in_a_run() {
+    let fixture = Fixture::new(&[
+        ("raw/a/x.json", r#"{"passed": false, "throttled": true}"#),
+        ("raw/a/y.json", r#"{"passed": true, "throttled": true}"#),
+        ("raw/a/z.json", r#"{"passed": false, "throttled": false}"#),
+    ]);
+    assert_eq!(
+        shown(&fixture.read("raw")),
+        "a × x Error of 0, not firm\na × y Pass of unknown\na × z Fail of unknown"
+    );
+}
+
+#[test]
+fn results_that_were_published_by_another_name_are_read() {
+    let fixture = Fixture::new(&[
+        (
+            "raw/raw-results-a__x/final.json",
+            r#"{"passed": true, "attempts": 2}"#,
+        ),
+        ("raw/raw-results-a__x/transcript.json", "[1]"),
+        (
+            "raw/raw-results-a__y/1/r.json",
+            r#"{"passed": false, "attempts": 1, "run": 1}"#,
+        ),
+        (
+            "raw/raw-results-a__y/2/r.json",
+            r#"{"passed": true, "attempts": 1, "run": 2}"#,
+        ),
+        (
+            "raw/raw-results-a__z__z/r.json",
+            r#"{"experiment": "a", "eval": "z__z", "passed": false, "attempts": 1}"#,
+        ),
+        (
+            "twice/raw-results-a__x/one.json",
+            r#"{"passed": true, "attempts": 2}"#,
+        ),
+        (
+            "twice/raw-results-a__x/other.json",
+            r#"{"passed": true, "attempts": 2}"#,
+        ),
+    ]);
+    assert_eq!(
+        shown(&fixture.read("raw")),
+        "a × x Pass of 2\na × y Pass of 2\na × z__z Fail of 1"
+    );
+    let twice = fixture.problem("twice");
+    assert!(
+        twice.contains("`raw-results-a__x/one.json` and `raw-results-a__x/other.json` are both `a × x`"),
+        "{twice}"
+    );
+}
+
+#[test]
 fn a_document_says_its_pair_better_than_its_path() {
     let fixture = Fixture::new(&[(
         "raw/a/short.json",

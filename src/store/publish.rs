@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{ATTEMPT_FILE, StoreError, remove, write_atomically};
 use crate::aggregate::{Published, Standing, publish_document};
-use crate::config::template::Values;
+use crate::config::template::{Values, plain, stays_inside};
 use crate::config::{PublishConfig, PublishWhat};
-use crate::model::layout::{KEPT_DIR, RAW_RESULTS, RESULT_FILE};
+use crate::model::layout::{ATTEMPTS_DIR, KEPT_DIR, RAW_RESULTS, RESULT_FILE};
 use crate::model::{
-    AttemptDetails, AttemptId, AttemptRecord, Outcome, PairSummary, PlannedPair, Verdict, file_name,
+    AttemptDetails, AttemptId, AttemptRecord, Outcome, PairId, PairSummary, PlannedPair, Verdict, file_name,
 };
 
 /// What is to be published of one pair.
@@ -25,6 +25,19 @@ pub(super) struct Job {
     pub(super) representative: Option<u32>,
     pub(super) graded: Vec<u32>,
     pub(super) config: PublishConfig,
+}
+
+/// In the directory of a pair's attempts: where its documents lie, where the configuration gave them other names than
+/// they are looked for by.
+const PUBLISHED_FILE: &str = "published.json";
+
+/// Where a document lies in its pair's directory.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Place {
+    /// Which attempt it is of, where it is of one alone.
+    run: Option<u32>,
+    /// With `/`.
+    path: String,
 }
 
 #[derive(Deserialize)]
@@ -52,10 +65,11 @@ impl Job {
             }
         }
         let target = self.run_dir.join(name);
-        let built = attempts
+        let built: Result<Vec<Place>, StoreError> = attempts
             .iter()
-            .try_for_each(|index| self.publish_attempt(*index, &partial));
-        let published = built.and_then(|()| {
+            .map(|index| self.publish_attempt(*index, &partial))
+            .collect();
+        let published = built.and_then(|places| {
             // Of a run that was resumed; a directory does not give way to another one by itself.
             let is_replaced = target.exists();
             if is_replaced {
@@ -65,7 +79,7 @@ impl Job {
             if is_replaced {
                 remove(&earlier)?;
             }
-            Ok(())
+            self.note(&places)
         });
         if published.is_err() {
             // It may never have come into being.
@@ -74,7 +88,24 @@ impl Job {
         published
     }
 
-    fn publish_attempt(&self, index: u32, into: &Utf8Path) -> Result<(), StoreError> {
+    /// Writes down where the documents lie, where nobody would look for them.
+    fn note(&self, places: &[Place]) -> Result<(), StoreError> {
+        let file = places_file(&self.run_dir, &self.pair.id);
+        if places
+            .iter()
+            .all(|place| *place == usual(&self.pair.id, place.run))
+        {
+            // Of a run that was resumed.
+            return match file.exists() {
+                true => remove(&file),
+                false => Ok(()),
+            };
+        }
+        let text = serde_json::to_string(places).map_err(std::io::Error::from)?;
+        write_atomically(&file, text.as_bytes())
+    }
+
+    fn publish_attempt(&self, index: u32, into: &Utf8Path) -> Result<Place, StoreError> {
         let attempt = AttemptId {
             pair: self.pair.id.clone(),
             index,
@@ -103,7 +134,11 @@ impl Job {
         };
         let document = publish_document(document.as_deref(), &self.pair.id, standing, &file.details.checks)
             .map_err(|error| StoreError::Io(error.into()))?;
-        let target = into.join(self.file(&attempt)?);
+        let place = Place {
+            run: standing.run,
+            path: self.file(&attempt)?,
+        };
+        let target = into.join(&place.path);
         let kept = from.join(KEPT_DIR);
         if kept.is_dir() {
             // The tree lies where the document does, so that one attempt's files stay together.
@@ -119,41 +154,66 @@ impl Job {
             let ending = written.extension().unwrap_or_default();
             fs::copy(&written, target.with_extension(format!("harness.{ending}")))?;
         }
-        write_atomically(&target, document.as_bytes())
+        write_atomically(&target, document.as_bytes())?;
+        Ok(place)
     }
 
-    fn file(&self, attempt: &AttemptId) -> Result<Utf8PathBuf, StoreError> {
+    fn file(&self, attempt: &AttemptId) -> Result<String, StoreError> {
         let values = Values::of_attempt(&self.pair, attempt, self.runs, self.timeout).as_file_names();
         let name = self.config.file.render(&values);
-        name.map(Utf8PathBuf::from)
+        name.map(|name| plain(&name))
             .map_err(|error| StoreError::Io(std::io::Error::other(error)))
     }
 }
 
 /// The documents that a run directory holds of a pair: the one that stands for it, or else one of each of its attempts,
-/// where they lie as the layouts have it that publishing steps read.
+/// where they were published, or else where they lie as the layouts have it that publishing steps read.
 pub(super) fn documents(run_dir: &Utf8Path, pair: &PairSummary) -> Result<Vec<Published>, StoreError> {
     let id = pair.id();
     let directory = run_dir.join(format!("{RAW_RESULTS}{}", id.directory()));
-    let eval = file_name(id.eval.as_str());
-    let read = |run: Option<u32>, path: String| {
-        let file = directory.join(&path);
-        match file.is_file() {
+    let read = |place: Place| {
+        let file = directory.join(&place.path);
+        match stays_inside(&place.path) && file.is_file() {
             true => Ok(Some(Published {
                 pair: id.clone(),
-                run,
+                run: place.run,
                 text: fs::read_to_string(file)?,
-                path,
+                path: place.path,
             })),
             false => Ok(None),
         }
     };
-    if let Some(document) = read(None, format!("{eval}.json"))? {
+    let noted = places_file(run_dir, &id);
+    if noted.is_file() {
+        let places: Vec<Place> = read_json(&noted)?;
+        return places
+            .into_iter()
+            .filter_map(|place| read(place).transpose())
+            .collect();
+    }
+    if let Some(document) = read(usual(&id, None))? {
         return Ok(vec![document]);
     }
     let runs = pair.attempts.iter().map(|attempt| attempt.index);
-    let of_runs = runs.map(|run| read(Some(run), format!("{eval}/run-{run}/result.json")));
+    let of_runs = runs.map(|run| read(usual(&id, Some(run))));
     of_runs.filter_map(Result::transpose).collect()
+}
+
+/// Where a document lies as the layouts have it that publishing steps read.
+fn usual(pair: &PairId, run: Option<u32>) -> Place {
+    let eval = file_name(pair.eval.as_str());
+    let path = match run {
+        None => format!("{eval}.json"),
+        Some(run) => format!("{eval}/run-{run}/{RESULT_FILE}"),
+    };
+    Place { run, path }
+}
+
+fn places_file(run_dir: &Utf8Path, pair: &PairId) -> Utf8PathBuf {
+    run_dir
+        .join(ATTEMPTS_DIR)
+        .join(pair.directory())
+        .join(PUBLISHED_FILE)
 }
 
 fn read_json<T: for<'de> Deserialize<'de>>(path: &Utf8Path) -> Result<T, StoreError> {

@@ -294,3 +294,67 @@ fn a_place_for_the_grade_is_needed_for_any_json_and_refused_for_others() {
         assert!(stderr(&refused).contains(expected), "{}", stderr(&refused));
     }
 }
+
+#[test]
+fn rows_are_made_of_documents_whatever_names_they_were_published_by() {
+    // What is kept beside the result may be called as a published document is, and may look like one.
+    let script = "mkdir results; echo '{\"passed\": true, \"attempts\": 7, \"durationMs\": 1}' > results/one.json\n\
+                  echo '{\"passed\": true, \"durationMs\": 2500, \"skills\": {\"loaded\": []}}' > result.json";
+    let rows_of = |publish: &str, more: &str| {
+        let attempt = format!("result: result.json\nkeep: {{ path: results }}\npublish: {publish}");
+        let suite = Suite::scripted("a/one", &attempt, more, script);
+        suite.run("").0.code(0);
+        suite.write(
+            "before.json",
+            r#"[{"experiment": "a", "eval": "one", "stage": "s", "passed": false}]"#,
+        );
+        let report = suite
+            .ev("report out --format results --merge before.json")
+            .code(0);
+        assert_eq!(stderr(&report), "");
+        let rows: Vec<Value> = serde_json::from_str(&stdout(&report)).unwrap();
+        (suite, rows)
+    };
+    let row = |source: &str| {
+        json!({ "experiment": "a", "eval": "one", "stage": "s", "passed": true, "skills": { "loaded": [] },
+                "durationMs": 2500, "attempts": 1, "sourcePath": source })
+    };
+    let (suite, rows) = rows_of("{ as: './{eval}.result.json' }", "");
+    assert_eq!(rows, [row("a/one.result.json")]);
+    assert!(suite.path().join("out/raw-results-a__one/one.json").is_file());
+    // A directory of nothing but these is a source of results too.
+    suite.write(
+        "alone/raw-results-a__one/one.result.json",
+        &suite.read("out/raw-results-a__one/one.result.json"),
+    );
+    let compared = suite
+        .ev("compare --baseline alone --current alone --format json")
+        .code(0);
+    assert_eq!(crate::support::json(&compared)["compared"], 1);
+
+    let (_, rows) = rows_of(
+        "{ what: all, as: '{attempt}.json' }",
+        "runs: 2\nstrategy: parallel",
+    );
+    let with_run = |run: u32| {
+        let mut row = row(&format!("a/{run}.json"));
+        row["run"] = json!(run);
+        row
+    };
+    assert_eq!(rows, [with_run(1), with_run(2)]);
+}
+
+#[test]
+fn a_row_that_lacks_its_document_is_told_of() {
+    let suite = Suite::scripted("a/one a/two", "", "", "true");
+    suite.run("").0.code(0);
+    fs_err::remove_file(suite.path().join("out/raw-results-a__two/two.json")).unwrap();
+    let report = suite.ev("report out --format results").code(0);
+    let said = stderr(&report);
+    assert!(
+        said.contains("notice: there is no result document of `a × two` in `out`: "),
+        "{said}"
+    );
+    let rows: Vec<Value> = serde_json::from_str(&stdout(&report)).unwrap();
+    assert_eq!(rows.len(), 2);
+}

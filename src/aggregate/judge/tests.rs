@@ -169,6 +169,29 @@ fn a_failure_that_infra_matches_is_errored() {
 }
 
 #[test]
+fn infra_sees_the_end_of_a_long_error_of_which_the_message_keeps_both_ends() {
+    let text = format!("cannot run `{}é`: read ECONNRESET", "x".repeat(5_000_000));
+    for verdict in [ReadingVerdict::Failed, ERROR] {
+        let failed = reading_with_error(verdict, &text);
+        let error = is_errored(
+            with_reading(CommandEnd::Code(1), &failed, &infra()),
+            ErrorClass::Infra,
+            true,
+        );
+        let message = error.message;
+        let begins =
+            "the result's error matches `(?i)rate.?limit|ECONNRESET` of `infra.error`: cannot run `xxx";
+        assert!(message.starts_with(begins), "{message}");
+        assert!(message.ends_with("xxé`: read ECONNRESET"), "{message}");
+        assert!(message.chars().count() < 2_200, "{}", message.len());
+    }
+    let whole = "x".repeat(2_000);
+    let failed = reading_with_error(ERROR, &whole);
+    let judgement = with_reading(CommandEnd::Code(1), &failed, &infra());
+    assert!(judgement.error.unwrap().message.ends_with(&whole));
+}
+
+#[test]
 fn a_failure_whose_error_text_looks_like_throttling_stays_a_failure_unless_infra_says_so() {
     let failed = Reading {
         throttled: true,

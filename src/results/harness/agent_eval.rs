@@ -8,6 +8,9 @@ use super::value::{failure, lenient, not_negative, shown};
 use crate::model::{Reading, ReadingVerdict};
 use crate::results::json;
 
+/// Begins the error of a run whose agent used its time up; whatever else timed out is not the agent's.
+const OUT_OF_TIME: &str = "Eval timed out after ";
+
 #[derive(Deserialize)]
 struct Run {
     #[serde(default)]
@@ -24,7 +27,7 @@ pub(super) fn read(text: &str) -> Result<Reading, ReadError> {
     let error = run.error.filter(|error| !error.trim().is_empty());
     let verdict = match (run.status.as_str(), &error) {
         (Some("passed"), _) => ReadingVerdict::Passed,
-        (Some("failed"), Some(error)) if !error.contains("timed out") => {
+        (Some("failed"), Some(error)) if !error.starts_with(OUT_OF_TIME) => {
             ReadingVerdict::Errored { retry: true }
         }
         (Some("failed"), _) => ReadingVerdict::Failed,

@@ -7,7 +7,7 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::ReadError;
-use super::value::{add, amount, known, shown};
+use super::value::{amount, known, shown, total};
 use crate::model::{Check, Reading, ReadingVerdict, Usage};
 use crate::results::json::{self, BadJson};
 
@@ -88,7 +88,7 @@ fn checks(checks: Option<&Value>) -> Vec<Check> {
 /// Tokens and cost; a list has an entry for each model.
 fn usage(document: &Map<String, Value>) -> Option<Usage> {
     let of_models = match document.get("usage") {
-        Some(Value::Array(models)) => models.iter().map(one_usage).fold(Usage::default(), add),
+        Some(Value::Array(models)) => total(models.iter().map(one_usage)),
         Some(usage) => one_usage(usage),
         None => Usage::default(),
     };

@@ -52,7 +52,7 @@ pub(super) fn read_lines(text: &str, at: &Grade) -> Result<Vec<Reading>, ReadErr
 pub(super) fn are_rows(text: &str) -> bool {
     let mut rows = text.lines().filter(|line| !line.trim().is_empty()).peekable();
     rows.peek().is_some()
-        && rows.all(|row| match serde_json::from_str::<Value>(row) {
+        && rows.all(|row| match json::parse::<Value>(row) {
             Ok(Value::Object(row)) => {
                 row.get("passed").is_some_and(Value::is_boolean) || row.contains_key("score")
             }

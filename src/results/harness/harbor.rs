@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::ReadError;
-use super::value::{count, failure, known, lenient, not_negative, score};
+use super::value::{beyond_a_score, count, failure, known, lenient, not_negative, score, total};
 use crate::model::{Check, Reading, ReadingVerdict, Usage};
 use crate::results::json;
 
@@ -74,7 +74,7 @@ struct Timing {
 }
 
 /// An exception that leaves no valid reward, by harbor's own classes, is an error; else the reward decides, and 1
-/// passes. A trial without a reward has no grade.
+/// passes. A trial without a reward, or with one that is not from 0 to 1, has no grade.
 pub(super) fn read(text: &str) -> Result<Reading, ReadError> {
     let trial: Trial = json::parse(text)?;
     if trial.trial_name.is_empty() {
@@ -90,12 +90,17 @@ pub(super) fn read(text: &str) -> Result<Reading, ReadError> {
         .verifier_result
         .and_then(|verifier| verifier.rewards)
         .unwrap_or_default();
-    let reward = match (rewards.get(REWARD), rewards.len()) {
-        (Some(reward), _) => Some(*reward),
-        (None, 0) => None,
-        // Several, none of which is the one: the trial is as good as the worst of them.
-        (None, _) => rewards.values().copied().reduce(f64::min),
-    };
+    let is_no_score = |(_, reward): &(&String, &f64)| score(**reward).is_none();
+    // Of several, none of which is the one, the trial is as good as the worst.
+    let worst = || rewards.iter().min_by(|(_, one), (_, other)| one.total_cmp(other));
+    let counting = rewards
+        .get_key_value(REWARD)
+        .or_else(|| rewards.iter().find(is_no_score))
+        .or_else(worst);
+    let beyond = counting
+        .filter(is_no_score)
+        .map(|(name, reward)| beyond_a_score(name, *reward, "verifier"));
+    let reward = counting.and_then(|(_, reward)| score(*reward));
     let breaking = exceptions.iter().find(|exception| !exception.has_valid_reward());
     let verdict = match (breaking, reward) {
         (Some(exception), _) => ReadingVerdict::Errored {
@@ -106,11 +111,11 @@ pub(super) fn read(text: &str) -> Result<Reading, ReadError> {
         // Nobody graded it: the same again would be no better.
         (None, None) => ReadingVerdict::Errored { retry: false },
     };
-    let error = match (breaking.or(exceptions.first()), reward) {
-        (Some(exception), _) => Some(exception.text()),
-        (None, None) => Some("the trial has no reward".to_owned()),
-        (None, Some(_)) => None,
-    };
+    let error = breaking
+        .map(|exception| exception.text())
+        .or(beyond)
+        .or_else(|| exceptions.first().map(|exception| exception.text()))
+        .or_else(|| reward.is_none().then(|| "the trial has no reward".to_owned()));
     let (error, throttled) = failure(&error.unwrap_or_default());
     let agents = trial
         .agent_result
@@ -120,14 +125,16 @@ pub(super) fn read(text: &str) -> Result<Reading, ReadError> {
         verdict,
         checks: rewards
             .iter()
+            // What counts something else is no grade.
+            .filter(|each| !is_no_score(each))
             .map(|(name, reward)| Check {
                 name: name.clone(),
                 passed: *reward >= 1.0,
                 notes: Some(format!("{reward}")),
             })
             .collect(),
-        score: reward.and_then(score),
-        usage: known(agents.map(Agent::usage).fold(Usage::default(), super::value::add)),
+        score: reward,
+        usage: known(total(agents.map(Agent::usage))),
         seconds: trial.agent_execution.as_ref().and_then(Timing::seconds),
         error,
         throttled: throttled

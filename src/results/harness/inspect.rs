@@ -7,7 +7,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::ReadError;
-use super::value::{add, as_name, count, failure, known, lenient, not_negative, note, score};
+use super::value::{
+    as_name, beyond_a_score, count, failure, known, lenient, not_negative, note, score, total,
+};
 use super::{Row, RowEnding};
 use crate::model::{Check, Reading, ReadingVerdict, Usage};
 use crate::results::json;
@@ -198,12 +200,8 @@ impl Log {
     fn reading(&self, samples: &[&Sample]) -> Result<Reading, ReadError> {
         let mut checks = Vec::new();
         let (mut passed, mut sum, mut seconds) = (true, 0.0, None);
-        let mut usage = Usage::default();
         let mut broken: Option<(String, bool)> = None;
         for sample in samples {
-            for used in sample.model_usage.values() {
-                usage = add(usage, used.usage());
-            }
             if let Some(time) = sample.total_time.and_then(not_negative) {
                 *seconds.get_or_insert(0.0) += time;
             }
@@ -241,6 +239,7 @@ impl Log {
             None => (ReadingVerdict::Failed, None),
         };
         let (error, throttled) = failure(&error.unwrap_or_default());
+        let used = samples.iter().flat_map(|sample| sample.model_usage.values());
         Ok(Reading {
             verdict,
             checks,
@@ -248,7 +247,7 @@ impl Log {
                 None => score(sum / samples.len() as f64),
                 Some(_) => None,
             },
-            usage: known(usage),
+            usage: known(total(used.map(ModelUsage::usage))),
             seconds,
             error,
             throttled,
@@ -280,6 +279,12 @@ impl Log {
                         retry: false,
                     };
                 };
+                if self::score(value).is_none() {
+                    return Grade::Errored {
+                        why: beyond_a_score(&name, value, "scorer"),
+                        retry: false,
+                    };
+                }
                 sum += value;
                 checks.push(Check {
                     name,

@@ -8,14 +8,12 @@ use quick_xml::reader::Reader;
 use super::ReadError;
 use super::value::{failure, not_negative, note};
 use crate::model::{Check, Reading, ReadingVerdict};
-use crate::results::json;
+use crate::results::json::{self, BadJson};
 
 /// More test cases than an attempt has.
 const MOST_CASES: usize = 100_000;
 /// Deeper than any report is nested.
 const DEEPEST: usize = 100;
-/// Bytes of a failure's own words that are looked at.
-const MOST_WORDS: usize = 10_000;
 
 /// How a test case ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,6 +69,17 @@ pub(super) fn read(text: &str) -> Result<Reading, ReadError> {
         seconds: report.seconds.and_then(not_negative),
         error,
         throttled,
+    })
+}
+
+/// Bytes as the text of a report.
+pub(super) fn text(bytes: &[u8]) -> Result<&str, ReadError> {
+    json::text(bytes).map_err(|problem| match problem {
+        BadJson::Empty => ReadError::document("junit", "it is empty: expected XML"),
+        BadJson::NotUtf8(byte) => {
+            ReadError::document("junit", format!("byte {byte} is not UTF-8: expected XML"))
+        }
+        other => other.into(),
     })
 }
 
@@ -193,7 +202,7 @@ impl Report {
                     && ending > case.ending
                 {
                     case.ending = ending;
-                    case.message = attribute(tag, "message").as_deref().and_then(note);
+                    case.message = attribute(tag, "message").filter(|message| !message.trim().is_empty());
                     case.words.clear();
                 }
             }
@@ -220,9 +229,14 @@ impl Report {
             let what = format!("it has more than {MOST_CASES} test cases");
             return Err(ReadError::document("junit", what));
         }
-        self.cases.extend(case.take().map(|case| Case {
-            message: case.message.or_else(|| note(&case.words)),
-            ..case
+        self.cases.extend(case.take().map(|case| {
+            Case {
+                message: case
+                    .message
+                    .or_else(|| Some(case.words).filter(|words| !words.trim().is_empty())),
+                words: String::new(),
+                ..case
+            }
         }));
         Ok(())
     }
@@ -241,7 +255,6 @@ impl Report {
 fn words(open: &[String], case: &mut Option<Case>, text: &str) {
     if let Some(case) = case
         && open.last().is_some_and(|name| is_ending(name))
-        && case.words.len() < MOST_WORDS
     {
         case.words.push_str(text);
     }

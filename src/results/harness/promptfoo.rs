@@ -1,12 +1,12 @@
 //! Format `promptfoo`: what `promptfoo eval -o out.json` writes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::ReadError;
-use super::value::{add, amount, as_name, count, failure, known, lenient, not_negative, note, score};
+use super::value::{amount, as_name, count, failure, known, lenient, not_negative, note, score, total};
 use super::{Row, RowEnding};
 use crate::model::{Check, Reading, ReadingVerdict, Usage};
 use crate::results::json;
@@ -114,33 +114,73 @@ pub(super) fn read(text: &str) -> Result<Vec<Reading>, ReadError> {
     Ok(attempts.iter().map(|rows| reading(rows)).collect())
 }
 
-/// A row for each result; the experiment is the provider, with the prompt's name where there are several prompts.
+/// A row for each result; the experiment is the provider, with the prompt's name where there are several prompts. What has
+/// a name a second time is another repetition.
 pub(super) fn rows(text: &str) -> Result<Vec<Row>, ReadError> {
     let results = parse(text)?;
-    let many_prompts = results
-        .iter()
-        .any(|result| result.prompt_idx != results[0].prompt_idx);
-    let runs = runs(&results);
-    let rows = results.iter().zip(runs).map(|(result, run)| {
-        let provider = result.provider_name();
-        let experiment = match (&result.prompt.label, many_prompts) {
-            (Some(label), true) => format!("{provider} · {}", as_name(label)),
-            (None, true) => format!("{provider} · prompt {}", result.prompt_idx + 1),
-            _ => provider.clone(),
-        };
+    let experiments = experiments(&results);
+    let evals = evals(&results, &experiments);
+    let mut seen: HashMap<(&str, &str), u32> = HashMap::new();
+    let named = results.iter().zip(experiments.iter().zip(&evals));
+    let rows = named.map(|(result, (experiment, eval))| {
+        let run = seen.entry((experiment, eval)).or_default();
+        *run += 1;
         Row {
-            experiment,
-            eval: result.test_name(),
-            run: u32::try_from(run).unwrap_or(u32::MAX),
+            experiment: experiment.clone(),
+            eval: eval.clone(),
+            run: *run,
             ending: match result.verdict() {
                 ReadingVerdict::Passed => RowEnding::Passed,
                 ReadingVerdict::Failed => RowEnding::Failed,
                 ReadingVerdict::Errored { .. } => RowEnding::Errored,
             },
-            labels: vec![("provider", provider)],
+            labels: vec![("provider", result.provider_name())],
         }
     });
     Ok(rows.collect())
+}
+
+/// The experiment of each row. `promptIdx` counts the prompts of all providers together.
+fn experiments(rows: &[Answer]) -> Vec<String> {
+    let mut prompts: HashMap<String, BTreeMap<u32, Option<String>>> = HashMap::new();
+    for row in rows {
+        let of_provider = prompts.entry(row.provider_name()).or_default();
+        of_provider
+            .entry(row.prompt_idx)
+            .or_insert_with(|| row.prompt_name());
+    }
+    let many_prompts = prompts.values().any(|prompts| prompts.len() > 1);
+    let experiment = |row: &Answer| {
+        let provider = row.provider_name();
+        if !many_prompts {
+            return provider;
+        }
+        let prompts = &prompts[&provider];
+        let name = &prompts[&row.prompt_idx];
+        let is_its_own = prompts.values().filter(|other| *other == name).count() == 1;
+        match name {
+            Some(name) if is_its_own => format!("{provider} · {name}"),
+            _ => format!("{provider} · prompt {}", prompts.range(..=row.prompt_idx).count()),
+        }
+    };
+    rows.iter().map(experiment).collect()
+}
+
+/// The eval of each row: a test's name, with its variables where other tests of the experiment have the same.
+fn evals(rows: &[Answer], experiments: &[String]) -> Vec<String> {
+    let mut tests: HashMap<(&str, String), HashSet<String>> = HashMap::new();
+    for (row, experiment) in rows.iter().zip(experiments) {
+        let of_name = tests.entry((experiment, row.test_name())).or_default();
+        of_name.insert(row.test_key());
+    }
+    let eval = |(row, experiment): (&Answer, &String)| {
+        let key = (experiment.as_str(), row.test_name());
+        match tests[&key].len() {
+            1 => key.1,
+            _ => format!("{} {}", key.1, row.vars),
+        }
+    };
+    rows.iter().zip(experiments).map(eval).collect()
 }
 
 fn parse(text: &str) -> Result<Vec<Answer>, ReadError> {
@@ -151,7 +191,7 @@ fn parse(text: &str) -> Result<Vec<Answer>, ReadError> {
     }
 }
 
-/// Which repetition of its test each row is, from 1. Tests that are written twice look like repetitions, but then not
+/// Which repetition of its test each row of an attempt's result is, from 1. Tests that are written twice look like repetitions, but then not
 /// every one has as many: so all rows are of one run.
 fn runs(rows: &[Answer]) -> Vec<usize> {
     let mut seen: HashMap<(String, u32, String), usize> = HashMap::new();
@@ -186,7 +226,7 @@ fn reading(rows: &[&Answer]) -> Reading {
         [row] => row.checks(),
         _ => rows.iter().map(|row| row.as_check()).collect(),
     };
-    let usage = rows.iter().map(|row| row.usage()).fold(Usage::default(), add);
+    let usage = total(rows.iter().map(|row| row.usage()));
     let latency: f64 = rows.iter().filter_map(|row| not_negative(row.latency_ms?)).sum();
     let broke = |row: &&Answer| {
         row.error
@@ -227,6 +267,11 @@ impl Answer {
         let named = |key: &str| self.provider[key].as_str().filter(|name| !name.trim().is_empty());
         let name = named("label").or(named("id")).or(self.provider.as_str());
         as_name(name.unwrap_or("a provider without a name"))
+    }
+
+    fn prompt_name(&self) -> Option<String> {
+        let name = self.prompt.label.as_deref().map(as_name);
+        name.filter(|name| !name.is_empty())
     }
 
     fn test_key(&self) -> String {

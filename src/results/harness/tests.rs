@@ -1,3 +1,6 @@
+mod grades;
+mod promptfoo;
+
 use proptest::prelude::*;
 
 use super::{ReadError, read};

@@ -89,25 +89,45 @@ pub(super) fn note(text: &str) -> Option<String> {
     (!note.is_empty()).then_some(note)
 }
 
-/// A result's own error text, cut where it is long, and whether all of it shows that a provider throttled the attempt.
-pub(super) fn failure(text: &str) -> (Option<String>, bool) {
-    (note(text), shows_throttling(text))
+/// Why a grade is none: it is not from 0 to 1, and how much of it is a pass is not known.
+pub(super) fn beyond_a_score(name: &str, value: f64, grader: &str) -> String {
+    format!(
+        "`{name}` is {value}: expected 0 to 1, where 1 passes: let the {grader} divide by the highest value"
+    )
 }
 
-/// What two parts of an attempt used together; what neither knows stays unknown.
-pub(super) fn add(one: Usage, other: Usage) -> Usage {
-    let tokens = |one: Option<u64>, other: Option<u64>| match (one, other) {
-        (Some(one), Some(other)) => Some(one.saturating_add(other)),
-        (one, other) => one.or(other),
-    };
+/// A result's own error text, whole, and whether it shows that a provider throttled the attempt.
+pub(super) fn failure(text: &str) -> (Option<String>, bool) {
+    let text = text.trim();
+    (
+        (!text.is_empty()).then(|| text.to_owned()),
+        shows_throttling(text),
+    )
+}
+
+/// What the parts of an attempt used together. A sum is known where each part that used anything says its own.
+pub(super) fn total(parts: impl IntoIterator<Item = Usage>) -> Usage {
+    let parts: Vec<Usage> = parts.into_iter().collect();
     Usage {
-        input_tokens: tokens(one.input_tokens, other.input_tokens),
-        output_tokens: tokens(one.output_tokens, other.output_tokens),
-        cost_usd: match (one.cost_usd, other.cost_usd) {
-            (Some(one), Some(other)) => Some(one + other),
-            (one, other) => one.or(other),
-        },
+        input_tokens: sum(&parts, |part| part.input_tokens, u64::saturating_add),
+        output_tokens: sum(&parts, |part| part.output_tokens, u64::saturating_add),
+        cost_usd: sum(&parts, |part| part.cost_usd, |one, other| one + other),
     }
+}
+
+fn sum<T>(parts: &[Usage], of: impl Fn(&Usage) -> Option<T>, add: impl Fn(T, T) -> T) -> Option<T> {
+    let used_anything = |part: &Usage| {
+        [part.input_tokens, part.output_tokens]
+            .iter()
+            .any(|tokens| tokens.is_some_and(|tokens| tokens > 0))
+            || part.cost_usd.is_some_and(|cost| cost > 0.0)
+    };
+    let told = parts.iter().map(|part| (of(part), used_anything(part)));
+    let counted = told.filter(|(told, used)| told.is_some() || *used);
+    counted
+        .map(|(told, _)| told)
+        .reduce(|one, other| Some(add(one?, other?)))
+        .flatten()
 }
 
 /// A usage, where any of it is known.
