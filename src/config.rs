@@ -1,5 +1,6 @@
 //! What the user asked for: text, flags, inputs and environment in, one checked [`Config`] out. Reads nothing itself.
 
+mod anchors;
 mod attempt;
 mod check;
 mod error;
@@ -18,6 +19,7 @@ mod yaml;
 use std::collections::BTreeMap;
 
 use crate::model::{Gate, OnPass, OnTimeout, Policy, Strategy};
+pub(crate) use anchors::reused_anchor;
 pub use attempt::{
     AttemptConfig, ExitConfig, Format, Grade, InfraConfig, KeepConfig, PhaseLimits, PublishConfig,
     PublishWhat, SecretConfig, UploadConfig,

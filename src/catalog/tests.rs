@@ -458,6 +458,15 @@ fn include_and_exclude_filter_by_experiment_eval_and_label() {
     ));
 }
 
+#[test]
+fn an_anchor_that_is_there_twice_is_refused() {
+    let text = "- { experiment: &v a, eval: &v b }\n- { experiment: &w c, eval: *v }\n";
+    let said = yaml(text).unwrap_err();
+    assert!(said.contains("the anchor `&v` is there twice"), "{said}");
+    let apart = text.replacen("&v", "&u", 1);
+    assert_eq!(yaml(&apart).unwrap(), ["a × b", "c × b"]);
+}
+
 proptest! {
     #[test]
     fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
