@@ -54,7 +54,16 @@ pub struct Source<'a> {
 /// itself; or that there is no file, which `attempt.command` has to come from.
 pub fn load(file: Option<&Source<'_>>, given: &Given) -> Result<Config, ConfigError> {
     let (parsed, origin) = parse(file.ok_or(ConfigError::NoFile)?)?;
-    resolve::run(parsed, origin, given)
+    resolve::run(parsed, origin, given, true)
+}
+
+/// Settles the same for what needs no pairs: where nothing says which there are, there are none.
+///
+/// # Errors
+/// Like [`load`].
+pub fn load_without_pairs(file: &Source<'_>, given: &Given) -> Result<Config, ConfigError> {
+    let (parsed, origin) = parse(file)?;
+    resolve::run(parsed, origin, given, false)
 }
 
 /// Settles what a comparison of results that exist already needs; it can do without a file.

@@ -62,6 +62,7 @@ fn suite(source: SuiteSource) -> SuiteConfig {
     SuiteConfig {
         name: "suite".to_owned(),
         source,
+        is_given: false,
         include: Vec::new(),
         exclude: Vec::new(),
         changed: ChangedConfig::default(),
