@@ -24,7 +24,7 @@ use crate::config::{SuiteConfig, SuiteSource};
 use crate::model::Pair;
 use entries::Syntax;
 
-pub use checkout::{BaseRevision, Checkout, base_revision, remove_left};
+pub use checkout::{BaseRevision, Checkout, base_revision, default_branch, remove_left};
 pub use error::{CatalogError, EntryProblem};
 pub use git::{changed_files, commit, commit_named, is_tracked, second_parent};
 pub use harness::{Harness, harnesses};

@@ -1,5 +1,6 @@
 //! What the user asked for: text, flags, inputs and environment in, one checked [`Config`] out. Reads nothing itself.
 
+mod anchors;
 mod attempt;
 mod check;
 mod error;
@@ -18,6 +19,7 @@ mod yaml;
 use std::collections::BTreeMap;
 
 use crate::model::{Gate, OnPass, OnTimeout, Policy, Strategy};
+pub(crate) use anchors::reused_anchor;
 pub use attempt::{
     AttemptConfig, ExitConfig, Format, Grade, InfraConfig, KeepConfig, PhaseLimits, PublishConfig,
     PublishWhat, SecretConfig, UploadConfig,
@@ -52,7 +54,16 @@ pub struct Source<'a> {
 /// itself; or that there is no file, which `attempt.command` has to come from.
 pub fn load(file: Option<&Source<'_>>, given: &Given) -> Result<Config, ConfigError> {
     let (parsed, origin) = parse(file.ok_or(ConfigError::NoFile)?)?;
-    resolve::run(parsed, origin, given)
+    resolve::run(parsed, origin, given, true)
+}
+
+/// Settles the same for what needs no pairs: where nothing says which there are, there are none.
+///
+/// # Errors
+/// Like [`load`].
+pub fn load_without_pairs(file: &Source<'_>, given: &Given) -> Result<Config, ConfigError> {
+    let (parsed, origin) = parse(file)?;
+    resolve::run(parsed, origin, given, false)
 }
 
 /// Settles what a comparison of results that exist already needs; it can do without a file.

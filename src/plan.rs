@@ -80,7 +80,7 @@ pub enum PlanError {
         #[source]
         source: UnknownPlaceholder,
     },
-    /// A limit or gate holds for no pair of the suite.
+    /// A limit or gate holds for no pair of the suite, which the configuration names itself.
     #[error("cannot use the label `{wanted}` (`{key}`): the suite has no pair with it{hint}")]
     UnknownLabel {
         /// The key that names it.
@@ -189,7 +189,7 @@ pub fn build(request: &Request<'_>) -> Result<RunPlan, PlanError> {
     } = select::select(config, pairs, select, durations)?;
     labels::check(config, &selected)?;
     for gate in &config.gates {
-        check_label("gates", &gate.name, &gate.value, pairs)?;
+        check_label("gates", &gate.name, &gate.value, config, pairs)?;
     }
     let shard = select.shard.filter(|_| selection.kind == SelectionKind::Shard);
     let settle = |strategy| concurrency::settle(config, strategy, selected.len(), capacity.as_ref(), shard);
@@ -255,14 +255,22 @@ fn limits(config: &Config, pairs: &[Pair], shard: Option<Shard>) -> Result<Vec<P
             value: limit.value.clone(),
             concurrency: shard.map_or(limit.concurrency, |shard| shard.share(limit.concurrency)),
         };
-        check_label("limits", &limit.name, &limit.value, pairs).map(|()| planned)
+        check_label("limits", &limit.name, &limit.value, config, pairs).map(|()| planned)
     });
     limits.collect()
 }
 
-/// A label that the suite does not have is a slip of the pen, and what is said of it would hold for nothing.
-fn check_label(key: &'static str, name: &str, value: &str, pairs: &[Pair]) -> Result<(), PlanError> {
-    if pairs.is_empty() || pairs.iter().any(|pair| pair.labels.has(name, value)) {
+/// A label that the suite does not have is a slip of the pen, and what is said of it would hold for nothing. Pairs that
+/// are given may well be those that do not have it.
+fn check_label(
+    key: &'static str,
+    name: &str,
+    value: &str,
+    config: &Config,
+    pairs: &[Pair],
+) -> Result<(), PlanError> {
+    let is_there = pairs.iter().any(|pair| pair.labels.has(name, value));
+    if config.suite.is_given || pairs.is_empty() || is_there {
         return Ok(());
     }
     let labels = pairs.iter().flat_map(|pair| &pair.labels.0);

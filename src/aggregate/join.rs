@@ -242,7 +242,8 @@ fn missing(parts: &[Part<'_>], plan: &RunPlan, seen: &HashMap<(PairId, u32), usi
     );
     let there: BTreeSet<usize> = parts.iter().filter_map(|part| shard_index(part.run)).collect();
     let count = parts[0].run.plan.shard.as_ref().map_or(0, |shard| shard.count);
-    let absent: Vec<String> = (1..=count)
+    // Of more shards than there are pairs, those beyond have none.
+    let absent: Vec<String> = (1..=count.min(plan.pairs.len()))
         .filter(|index| !there.contains(index))
         .map(|index| format!("{index}/{count}"))
         .collect();

@@ -48,7 +48,8 @@ pub fn base_revision(root: &Utf8Path, reference: Option<&str>) -> Result<BaseRev
     Ok(BaseRevision { reference, commit })
 }
 
-fn default_branch(root: &Utf8Path) -> Option<String> {
+/// The remote's default branch as it is known here, like `origin/main`.
+pub fn default_branch(root: &Utf8Path) -> Option<String> {
     let named = git::answer(
         root,
         &["symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD"],

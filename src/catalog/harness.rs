@@ -26,8 +26,13 @@ pub enum Harness {
     SupabaseEvalsRuns,
     /// @vercel/agent-eval.
     AgentEval,
-    /// inspect_ai, with the directory of its tasks.
-    Inspect(String),
+    /// inspect_ai, with its tasks.
+    Inspect {
+        /// Where they lie.
+        directory: String,
+        /// Python files beside them that hold none, without their extension.
+        helpers: Vec<String>,
+    },
     /// harbor, with the directory of its tasks.
     Harbor(String),
     /// promptfoo.
@@ -84,8 +89,18 @@ pub fn harnesses(root: &Utf8Path) -> Result<Vec<(Harness, String)>, CatalogError
     }
     let python = files.iter().filter(|path| path.ends_with(".py"));
     if let Some(path) = python.into_iter().find(|path| has_inspect_task(&root.join(path))) {
+        let directory = directory_of(path);
+        let beside = files.iter().filter(|path| directory_of(path) == directory);
+        let helpers = beside.filter_map(|path| {
+            let (name, head) = (path.strip_suffix(".py")?, head(&root.join(path))?);
+            let name = name.rsplit_once('/').map_or(name, |(_, name)| name);
+            (!head.lines().any(is_task)).then(|| name.to_owned())
+        });
         found.push((
-            Harness::Inspect(directory_of(path)),
+            Harness::Inspect {
+                helpers: helpers.collect(),
+                directory,
+            },
             format!("`{path}` has a task of inspect_ai"),
         ));
     }
@@ -104,16 +119,22 @@ fn package(root: &Utf8Path, directory: &str) -> Option<Value> {
 }
 
 fn has_inspect_task(path: &Utf8Path) -> bool {
-    use std::io::Read as _;
-    let Ok(file) = fs_err::File::open(path) else {
-        return false;
-    };
-    let mut head = Vec::new();
-    let read = file.take(HEAD).read_to_end(&mut head);
-    let text = String::from_utf8_lossy(&head);
-    let mut lines = text.lines().map(str::trim_start);
     let imports = |line: &str| line.starts_with("from inspect_ai") || line.starts_with("import inspect_ai");
-    read.is_ok() && lines.any(imports) && text.lines().any(|line| line.starts_with("@task"))
+    head(path).is_some_and(|text| text.lines().map(str::trim_start).any(imports) && text.lines().any(is_task))
+}
+
+/// Whether a line of Python makes what follows a task of inspect_ai.
+fn is_task(line: &str) -> bool {
+    line.starts_with("@task") || line.starts_with("@inspect_ai.task")
+}
+
+/// How a file begins; `None` where it cannot be read.
+fn head(path: &Utf8Path) -> Option<String> {
+    use std::io::Read as _;
+    let mut head = Vec::new();
+    let file = fs_err::File::open(path).ok()?;
+    file.take(HEAD).read_to_end(&mut head).ok()?;
+    Some(String::from_utf8_lossy(&head).into_owned())
 }
 
 /// The files near the root, in the order of their names.

@@ -62,6 +62,7 @@ fn suite(source: SuiteSource) -> SuiteConfig {
     SuiteConfig {
         name: "suite".to_owned(),
         source,
+        is_given: false,
         include: Vec::new(),
         exclude: Vec::new(),
         changed: ChangedConfig::default(),
@@ -456,6 +457,15 @@ fn include_and_exclude_filter_by_experiment_eval_and_label() {
             ..
         }
     ));
+}
+
+#[test]
+fn an_anchor_that_is_there_twice_is_refused() {
+    let text = "- { experiment: &v a, eval: &v b }\n- { experiment: &w c, eval: *v }\n";
+    let said = yaml(text).unwrap_err();
+    assert!(said.contains("the anchor `&v` is there twice"), "{said}");
+    let apart = text.replacen("&v", "&u", 1);
+    assert_eq!(yaml(&apart).unwrap(), ["a × b", "c × b"]);
 }
 
 proptest! {

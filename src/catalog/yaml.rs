@@ -10,22 +10,29 @@ use serde::de::{
 };
 
 use super::entries::{EntryList, Field, FieldMap, Fields};
+use crate::config::reused_anchor;
 
 /// A list of maps. On an error the entry that was being read is in `entry`, from 1; 0 is none.
 pub(super) fn entries(text: &str, entry: &Cell<usize>) -> Result<Vec<Fields>, serde_yaml::Error> {
     let shapes: Vec<Vec<(String, Shape)>> =
         EntryList::new(entry).deserialize(serde_yaml::Deserializer::from_str(text))?;
     entry.set(0);
+    refuse_reused_anchor(text)?;
     Texts(&shapes).deserialize(serde_yaml::Deserializer::from_str(text))
 }
 
 /// One map; nothing at all is an empty one.
 pub(super) fn map(text: &str) -> Result<Fields, serde_yaml::Error> {
     let shapes: Option<FieldMap<Shape>> = serde_yaml::from_str(text)?;
+    refuse_reused_anchor(text)?;
     match shapes {
         Some(shapes) => Text(&shapes.0).deserialize(serde_yaml::Deserializer::from_str(text)),
         None => Ok(Vec::new()),
     }
+}
+
+fn refuse_reused_anchor(text: &str) -> Result<(), serde_yaml::Error> {
+    reused_anchor(text).map_or(Ok(()), |reused| Err(serde::de::Error::custom(reused)))
 }
 
 /// What kind of value stands somewhere.

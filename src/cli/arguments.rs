@@ -80,7 +80,7 @@ pub(super) struct SelectionArguments {
     #[arg(short, long, value_name = "FILE")]
     pub(super) config: Option<Utf8PathBuf>,
     /// Take the pairs from a JSON or YAML file, `-` for standard input
-    #[arg(long, value_name = "FILE|-", conflicts_with = "pairs_json")]
+    #[arg(long, value_name = "FILE|-")]
     pub(super) pairs: Option<String>,
     /// Take the pairs from JSON text
     #[arg(long, value_name = "JSON")]
@@ -132,6 +132,13 @@ impl SelectionArguments {
 /// What a flag was given, an empty text being none.
 pub(super) fn given<T: AsRef<str> + ?Sized>(flag: Option<&T>) -> Option<&T> {
     flag.filter(|text| !text.as_ref().trim().is_empty())
+}
+
+/// A path that has to be named: an empty one, which would be the current directory, is none.
+fn named(text: &str) -> Result<Utf8PathBuf, &'static str> {
+    given(Some(text))
+        .map(Utf8PathBuf::from)
+        .ok_or("expected a path, found an empty text")
 }
 
 /// How results are printed.
@@ -268,7 +275,7 @@ pub(super) enum ReportFormat {
 #[derive(Debug, Args)]
 pub(super) struct ReportArguments {
     /// The run directory
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_parser = named)]
     pub(super) directory: Utf8PathBuf,
     /// As what to show it
     #[arg(long, value_enum, default_value = "text")]
@@ -281,10 +288,10 @@ pub(super) struct ReportArguments {
 #[derive(Debug, Args)]
 pub(super) struct MergeArguments {
     /// Run directories of one plan's parts, or directories that hold some; files of `DIR` may lie in `DIR-files`
-    #[arg(value_name = "DIR", required = true)]
+    #[arg(value_name = "DIR", required = true, value_parser = named)]
     pub(super) directories: Vec<Utf8PathBuf>,
     /// Where to write the whole
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", value_parser = named)]
     pub(super) output_dir: Utf8PathBuf,
     /// The configuration, for gates and baseline [default: evalwave.yml, then .github/evalwave.yml, then none]
     #[arg(short, long, value_name = "FILE")]
@@ -306,7 +313,7 @@ pub(super) struct MergeArguments {
 #[derive(Debug, Args)]
 pub(super) struct DirectoryArguments {
     /// The run directory
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_parser = named)]
     pub(super) directory: Utf8PathBuf,
 }
 

@@ -1,6 +1,6 @@
 //! `evalwave calibrate`.
 
-use super::arguments::{CalibrateArguments, TextOrJson};
+use super::arguments::{CalibrateArguments, TextOrJson, given};
 use super::context::{self, Context};
 use super::sources::read_results;
 use super::{Failure, conclude, json, print};
@@ -32,7 +32,7 @@ pub(super) fn calibrate(arguments: &CalibrateArguments, context: &Context) -> Re
     let read =
         |source: &String| read_results(std::slice::from_ref(source), &context.current_dir, config.policy);
     let runs: Vec<ResultSet> = arguments.runs.iter().map(read).collect::<anyhow::Result<_>>()?;
-    let gates = match arguments.fail_on {
+    let gates = match given(arguments.fail_on.as_deref()) {
         Some(_) => config.fail_on,
         None => TRIED.to_vec(),
     };

@@ -3,6 +3,7 @@
 use anyhow::anyhow;
 use camino::{Utf8Path, Utf8PathBuf};
 
+use super::arguments::given;
 use super::arms::Driver;
 use super::context::Context;
 use super::output::newest;
@@ -18,7 +19,7 @@ pub(super) fn cleanup(
     config: Option<&Utf8Path>,
     context: &Context,
 ) -> Result<ExitCode, Failure> {
-    let directory = match named {
+    let directory = match given(named) {
         Some(named) => context.absolute(named),
         None => newest(context)
             .ok_or_else(|| anyhow!("cannot find a run to clean up after\nname its directory"))?,

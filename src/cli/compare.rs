@@ -12,7 +12,7 @@ use crate::compare::{self, Criteria};
 use crate::config::settings::{self, Given};
 use crate::config::{self, ComparisonConfig};
 use crate::model::summary::GateResult;
-use crate::model::{Comparison, ExitCode};
+use crate::model::{Comparison, ExitCode, ResultSet};
 use crate::report;
 
 pub(super) fn compare(arguments: &CompareArguments, context: &Context) -> Result<ExitCode, Failure> {
@@ -38,7 +38,9 @@ pub(super) fn compare(arguments: &CompareArguments, context: &Context) -> Result
         )
         .into());
     }
-    let compared = between(&arguments.baseline, &arguments.current, &config, context)?;
+    let read = |sources: &[String]| read_results(sources, &context.current_dir, config.policy);
+    let (baseline, current) = (read(&arguments.baseline)?, read(&arguments.current)?);
+    let compared = between(&baseline, &current, &config, context)?;
     let comparison = &compared.comparison;
     print(&match arguments.format {
         ComparisonFormat::Text => context.spelled(&report::comparison_text(comparison)),
@@ -58,16 +60,13 @@ pub(super) struct Compared {
     pub(super) exit: ExitCode,
 }
 
-/// Reads both sides and compares them; relative paths start where the user is.
+/// Compares two sides.
 pub(super) fn between(
-    baseline: &[String],
-    current: &[String],
+    baseline: &ResultSet,
+    current: &ResultSet,
     config: &ComparisonConfig,
     context: &Context,
 ) -> Result<Compared, Failure> {
-    let read = |sources: &[String]| read_results(sources, &context.current_dir, config.policy);
-    let baseline = read(baseline)?;
-    let current = read(current)?;
     let now = context::now();
     let criteria = Criteria {
         options: conclude::options(&config.compare, &config.report, now),
@@ -75,8 +74,8 @@ pub(super) fn between(
         fail_on: config.fail_on.clone(),
         gates: config.gates.clone(),
     };
-    let found = compare::assess(Some(&baseline), &current, &criteria);
-    let facts = GateFacts::of_results(&current);
+    let found = compare::assess(Some(baseline), current, &criteria);
+    let facts = GateFacts::of_results(current);
     let (_, exit) = aggregate::conclude(Facts {
         measured: facts.pass_rate().is_some(),
         complete: facts.without_verdict.is_empty(),

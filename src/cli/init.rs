@@ -37,9 +37,16 @@ pub(super) fn init(arguments: &InitArguments, context: &Context) -> Result<ExitC
     let workflow = preset::workflow(name, &config, label, &place)?;
     match there {
         Some(there) => tell(&format!("`{there}` is there already and stays as it is")),
-        None => write(root, name, &config)?,
+        None => {
+            write(root, name, &config)?;
+        }
     }
-    write(root, place.up.join(WORKFLOW).as_str(), &workflow)?;
+    if write(root, place.up.join(WORKFLOW).as_str(), &workflow)? {
+        tell(&format!(
+            "it runs on pushes to `{}`, which pull requests are compared with",
+            place.branch
+        ));
+    }
     tell("next: put the owner of the action into the workflow, set its secrets, and look at the plan:");
     let plan_arguments = PlanArguments {
         selection: SelectionArguments::default(),
@@ -93,7 +100,7 @@ fn choose(named: Option<Preset>, root: &Utf8Path) -> anyhow::Result<Preset> {
 fn check_label(label: &str) -> anyhow::Result<&str> {
     let label = label.trim();
     let plain = |char: char| char.is_alphanumeric() || " ._:/-".contains(char);
-    if label.len() > 50 || !label.chars().all(plain) {
+    if label.chars().count() > 50 || !label.chars().all(plain) {
         bail!(
             "`{label}` is no name for a label here: expected at most 50 letters, digits, spaces and . _ : / -"
         );
@@ -101,8 +108,8 @@ fn check_label(label: &str) -> anyhow::Result<&str> {
     Ok(label)
 }
 
-/// Writes a file that is not there yet; one that is stays, and that is said.
-fn write(root: &Utf8Path, name: &str, text: &str) -> anyhow::Result<()> {
+/// Writes a file that is not there yet; one that is stays, and that is said. Gives whether it was written.
+fn write(root: &Utf8Path, name: &str, text: &str) -> anyhow::Result<bool> {
     let path = root.join(name);
     if let Some(parent) = path.parent() {
         fs_err::create_dir_all(parent)?;
@@ -115,11 +122,12 @@ fn write(root: &Utf8Path, name: &str, text: &str) -> anyhow::Result<()> {
         Ok(mut file) => {
             file.write_all(text.as_bytes())?;
             tell(&format!("wrote `{name}`"));
+            Ok(true)
         }
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             tell(&format!("`{name}` is there already and stays as it is"));
+            Ok(false)
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => Err(error.into()),
     }
-    Ok(())
 }

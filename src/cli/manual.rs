@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use clap::CommandFactory as _;
 
-use super::arguments::{Arguments, CompletionsArguments, ManArguments};
+use super::arguments::{Arguments, CompletionsArguments, ManArguments, given};
 use super::{Failure, print};
 use crate::model::ExitCode;
 
@@ -22,7 +22,7 @@ pub(super) fn completions(arguments: &CompletionsArguments) -> Result<ExitCode, 
 pub(super) fn man(arguments: &ManArguments) -> Result<ExitCode, Failure> {
     let mut program = Arguments::command();
     program.build();
-    let page = match &arguments.command {
+    let page = match given(arguments.command.as_deref()) {
         None => program,
         Some(name) => {
             let command = program.find_subcommand(name).cloned();

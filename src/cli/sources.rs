@@ -20,7 +20,7 @@ use crate::results;
 pub(super) const CONFIG_FILES: [&str; 2] = ["evalwave.yml", ".github/evalwave.yml"];
 
 /// A configuration that leaves everything as by default.
-const DEFAULTS: &[u8] = b"version: 1\nsuite: { pairs: [] }\nattempt: { command: 'true' }\n";
+const DEFAULTS: &[u8] = b"version: 1\nattempt: { command: 'true' }\n";
 
 /// A configuration with its root and its pairs.
 pub(super) struct Suite {
@@ -41,7 +41,9 @@ impl Suite {
         context: &Context,
     ) -> Result<Self, Failure> {
         let given = settings_given(selection, more, context);
-        let (config, root, _) = read_config(selection.config.as_deref(), &given, context)?;
+        let found = FoundConfig::read(selection.config.as_deref(), context)?;
+        let config = config::load(Some(&found.source()), &given)?;
+        let root = found.root;
         let pairs = catalog::pairs(&config.suite, &root, &mut std::io::stdin(), driver.leash())?;
         if pairs.is_empty() {
             tell(&format!(
@@ -64,25 +66,16 @@ impl Suite {
         more: &[(Setting, Option<&str>)],
         context: &Context,
     ) -> Result<Self, Failure> {
-        let given_settings = settings_given(selection, more, context);
-        let named = given(selection.config.as_deref());
-        let is_there = CONFIG_FILES
-            .iter()
-            .any(|name| context.absolute(Utf8Path::new(name)).is_file());
-        let (config, root) = if named.is_some() || is_there {
-            let (config, root, _) = read_config(named, &given_settings, context)?;
-            (config, root)
-        } else {
-            let defaults = Source {
-                name: "the defaults",
-                bytes: DEFAULTS,
-            };
-            let config = config::load(Some(&defaults), &given_settings)?;
-            (config, context.current_dir.clone())
+        let given = settings_given(selection, more, context);
+        let found = FoundConfig::read_any(selection.config.as_deref(), context)?;
+        let defaults = Source {
+            name: "the defaults",
+            bytes: DEFAULTS,
         };
+        let source = found.as_ref().map_or(defaults, FoundConfig::source);
         Ok(Self {
-            config,
-            root,
+            config: config::load_without_pairs(&source, &given)?,
+            root: found.map_or_else(|| context.current_dir.clone(), |found| found.root),
             pairs: Vec::new(),
             // Nothing is going to run.
             capacity: None,
@@ -235,69 +228,88 @@ pub(super) fn configuration(
     let context = context.with_inputs();
     let given = Given::new([], context.inputs.clone(), context.environment.clone());
     let input = given.text(&settings::CONFIG)?.map(Utf8Path::new);
-    read_config(named.or(input), &given, &context)
+    let found = FoundConfig::read(self::given(named).or(input), &context)?;
+    let config = config::load_without_pairs(&found.source(), &given)?;
+    Ok((config, found.root, found.name))
 }
 
-/// The configuration, where its paths start, and its name.
-fn read_config(
-    named: Option<&Utf8Path>,
-    given: &Given,
-    context: &Context,
-) -> Result<(Config, Utf8PathBuf, Utf8PathBuf), Failure> {
-    let (path, name) = find_config(named, context)?;
-    let bytes = fs_err::read(&path).context("cannot read the configuration")?;
-    let source = Source {
-        name: name.as_str(),
-        bytes: &bytes,
-    };
-    Ok((config::load(Some(&source), given)?, root_of(&path), name))
-}
-
-/// What a comparison of results that exist already needs: of the configuration that is named, else as by default.
+/// What a comparison of results that exist already needs, with where the paths of the configuration start: of the one
+/// that is named, else of the one that is found, else as by default.
 pub(super) fn comparison_config(
     named: Option<&Utf8Path>,
     settings: &Given,
     context: &Context,
-) -> Result<ComparisonConfig, Failure> {
-    let Some(named) = given(named) else {
-        return Ok(config::load_comparison(None, settings)?);
-    };
-    let (path, name) = find_config(Some(named), context)?;
-    let bytes = fs_err::read(&path).context("cannot read the configuration")?;
-    let source = Source {
-        name: name.as_str(),
-        bytes: &bytes,
-    };
-    Ok(config::load_comparison(Some(&source), settings)?)
+) -> Result<(ComparisonConfig, Utf8PathBuf), Failure> {
+    let found = FoundConfig::read_any(named, context)?;
+    let source = found.as_ref().map(FoundConfig::source);
+    let config = config::load_comparison(source.as_ref(), settings)?;
+    let root = found.map_or_else(|| context.current_dir.clone(), |found| found.root);
+    Ok((config, root))
 }
 
-/// The configuration's path, and its name as the user knows it.
-fn find_config(named: Option<&Utf8Path>, context: &Context) -> Result<(Utf8PathBuf, Utf8PathBuf), Failure> {
-    if let Some(named) = given(named) {
-        let path = context.absolute(named);
-        if !path.is_file() {
-            return Err(anyhow!("cannot find the configuration `{named}`").into());
-        }
-        return Ok((path, named.to_owned()));
+/// A configuration's text.
+struct FoundConfig {
+    /// As the user knows it.
+    name: Utf8PathBuf,
+    /// Where its paths start.
+    root: Utf8PathBuf,
+    bytes: Vec<u8>,
+}
+
+impl FoundConfig {
+    /// The one that is named, else the one that is found.
+    fn read(named: Option<&Utf8Path>, context: &Context) -> Result<Self, Failure> {
+        Ok(Self::read_any(named, context)?.ok_or_else(|| {
+            anyhow!(
+                "cannot find a configuration: neither `{}` nor `{}` is in `{}`\nlet `evalwave init` write one, or name it{}",
+                CONFIG_FILES[0],
+                CONFIG_FILES[1],
+                context.current_dir,
+                if context.inputs.is_empty() {
+                    " with --config"
+                } else {
+                    " with the input `config`"
+                }
+            )
+        })?)
     }
-    let found = CONFIG_FILES
-        .iter()
-        .map(Utf8Path::new)
-        .find(|name| context.absolute(name).is_file());
-    match found {
-        Some(name) => Ok((context.absolute(name), name.to_owned())),
-        None => Err(anyhow!(
-            "cannot find a configuration: neither `{}` nor `{}` is in `{}`\nlet `evalwave init` write one, or name it{}",
-            CONFIG_FILES[0],
-            CONFIG_FILES[1],
-            context.current_dir,
-            if context.inputs.is_empty() {
-                " with --config"
-            } else {
-                " with the input `config`"
+
+    /// The same where there need not be one.
+    fn read_any(named: Option<&Utf8Path>, context: &Context) -> Result<Option<Self>, Failure> {
+        let name = match given(named) {
+            Some(named) => {
+                let path = context.absolute(named);
+                if !path.exists() || path.is_dir() {
+                    return Err(anyhow!("cannot find the configuration `{named}`").into());
+                }
+                named
             }
-        )
-        .into()),
+            None => {
+                let mut names = CONFIG_FILES.iter().map(Utf8Path::new);
+                match names.find(|name| context.absolute(name).is_file()) {
+                    Some(name) => name,
+                    None => return Ok(None),
+                }
+            }
+        };
+        let path = context.absolute(name);
+        let bytes = fs_err::read(&path).context("cannot read the configuration")?;
+        Ok(Some(Self {
+            name: name.to_owned(),
+            // A pipe lies nowhere.
+            root: match path.is_file() {
+                true => root_of(&path),
+                false => context.current_dir.clone(),
+            },
+            bytes,
+        }))
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source {
+            name: self.name.as_str(),
+            bytes: &self.bytes,
+        }
     }
 }
 

@@ -23,7 +23,8 @@ use crate::model::{MOST_RUNS, OnPass, OnTimeout, Policy, Strategy};
 use sandbox::{Sandbox, SandboxKeys};
 use shape::{List, OneOrList, by_shape};
 
-/// The configuration of evalwave. A key that is `null` or has no value counts as not written.
+/// The configuration of evalwave. A key that is `null` or has no value counts as not written; a name of your own (of a
+/// variable in `env`, of a label) needs one.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,

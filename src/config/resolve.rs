@@ -19,8 +19,13 @@ use super::{
 };
 use crate::model::{Gate, Policy, Produces, Strategy};
 
-/// Settles everything that a run needs.
-pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<Config, ConfigError> {
+/// Settles everything that a run needs, or what is done with one that has its pairs already.
+pub(super) fn run(
+    parsed: Parsed,
+    origin: Origin<'_>,
+    given: &Given,
+    needs_pairs: bool,
+) -> Result<Config, ConfigError> {
     let Parsed { file, sandbox } = parsed;
     let mode = Mode::settle(&file, given)?;
     let runs = pick(given, &settings::RUNS, file.runs)?.map_or(1, |runs: Runs| runs.0);
@@ -36,7 +41,7 @@ pub(super) fn run(parsed: Parsed, origin: Origin<'_>, given: &Given) -> Result<C
     let fail_on = fail_on(Some(&file), given)?;
     let (gates, flaky) = (gates(Some(&file)), flaky(Some(&file)));
     let report = report(Some(&file), given)?;
-    let suite = suite::settle(&file, origin, given)?;
+    let suite = suite::settle(&file, origin, given, needs_pairs)?;
     let attempt = attempt::settle(&file.attempt, given)?;
     if attempt.produces == Produces::Pair && mode.strategy != Strategy::Sequential {
         let text = format!(

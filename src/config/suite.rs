@@ -14,6 +14,8 @@ pub struct SuiteConfig {
     pub name: String,
     /// Where pairs come from.
     pub source: SuiteSource,
+    /// They are given from outside the file, in the place of its own and often as a part of them.
+    pub is_given: bool,
     /// Pairs to keep; empty keeps all.
     pub include: Vec<PairFilter>,
     /// Pairs to drop.

@@ -7,6 +7,7 @@ use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
 
+use super::anchors::reused_anchor;
 use super::node::Node;
 use super::problem::{KeyPath, Problem, Segment, Spot};
 
@@ -49,6 +50,17 @@ pub(super) fn parse(text: &str) -> Result<Node, Unreadable> {
             "expected one document, found a second one\na line of `---` begins another document",
         );
         return Err(Unreadable { position, problem });
+    }
+    if let Some(reused) = reused_anchor(text) {
+        let before = &text[..reused.at];
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        return Err(Unreadable {
+            position: Some(Position {
+                line: before.matches('\n').count() + 1,
+                column: line.chars().count() + 1,
+            }),
+            problem: Problem::custom(reused),
+        });
     }
     Ok(node)
 }

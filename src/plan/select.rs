@@ -150,10 +150,12 @@ impl Shard {
         };
         let mut longest_first: Vec<usize> = (0..pairs).collect();
         longest_first.sort_by(|one, other| durations[*other].total_cmp(&durations[*one]));
-        let mut parts = vec![(0.0, 0_usize); self.count];
+        // Of more parts than there are pairs, those beyond have none.
+        let count = self.count.min(pairs);
+        let mut parts = vec![(0.0, 0_usize); count];
         let mut holds = vec![false; pairs];
         for pair in longest_first {
-            let least = (0..self.count).min_by(|one, other| {
+            let least = (0..count).min_by(|one, other| {
                 let ((time, number), (other_time, other_number)) = (parts[*one], parts[*other]);
                 f64::total_cmp(&time, &other_time).then(number.cmp(&other_number))
             });

@@ -26,6 +26,7 @@ fn config(command: &str) -> Config {
         suite: SuiteConfig {
             name: "benchmark".to_owned(),
             source: SuiteSource::Stdin,
+            is_given: false,
             include: Vec::new(),
             exclude: Vec::new(),
             changed: ChangedConfig::default(),

@@ -112,6 +112,25 @@ fn a_run_is_not_replaced_while_it_is_all_that_is_known_of_its_sandboxes() {
 }
 
 #[test]
+fn a_configuration_whose_pairs_are_given_cleans_up_all_the_same() {
+    let suite = with_sandboxes(&["stuck", "there"]);
+    let inline = "pairs: [{ experiment: a, eval: one }]";
+    let config = suite.read("evalwave.yml");
+    assert!(config.contains(inline));
+    suite.write("evalwave.yml", &config.replace(inline, "name: evals"));
+    let cleanup = suite.ev("cleanup out");
+    assert!(
+        stderr(&cleanup).starts_with("deleted 1 sandbox of "),
+        "{}",
+        stderr(&cleanup)
+    );
+    cleanup.code(3);
+    fs_err::remove_dir_all(suite.path().join("boxes/stuck")).unwrap();
+    suite.write("pairs.json", r#"[{ "experiment": "a", "eval": "one" }]"#);
+    suite.ev("run -o out --overwrite --pairs pairs.json").code(4);
+}
+
+#[test]
 fn a_torn_name_is_passed_over_however_often_one_cleans_up() {
     let suite = with_sandboxes(&["stuck"]);
     let ledger = suite.read("out/sandboxes.jsonl");

@@ -13,7 +13,8 @@ Every key of `evalwave.yml`, from `evalwave schema config`. An unknown key is an
 `evalwave plan` reads the file, says what is wrong with it, and shows what would run.
 
 Durations are written like `90s`, `12m` or `1h30m`; sizes like `200MB`; shares like `20%`. Paths are relative to the
-file's directory, for `.github/evalwave.yml` to the repository's root. A key without a value counts as not written.
+file's directory, for `.github/evalwave.yml` to the repository's root. A key without a value counts as not written; a
+name of your own (of a variable in `env`, of a label) needs one.
 
 A flag wins over an input of the action, that over a variable (`EVAL_RUNS`, …), that over this file.
 [action.md](action.md) has the inputs; `evalwave run --help` has the flags.

@@ -281,6 +281,19 @@ fn the_workflow_is_the_repositorys_with_its_branch() {
         "{workflow}"
     );
     assert!(suite.path().join("agent/evals/evalwave.yml").exists());
+    // Where the remote's default branch is not known, it is looked for by its usual names before the own one is taken.
+    git(suite.path(), &["commit", "--allow-empty", "-m", "one"]);
+    git(
+        suite.path(),
+        &["update-ref", "refs/remotes/origin/master", "HEAD"],
+    );
+    fs_err::remove_file(suite.path().join(".github/workflows/evals.yml")).unwrap();
+    let init = ev(&suite.path().join("agent/evals"), "init");
+    let said = "it runs on pushes to `master`, which pull requests are compared with";
+    assert!(stderr(&init).contains(said), "{}", stderr(&init));
+    let workflow = suite.read(".github/workflows/evals.yml");
+    assert!(workflow.contains("branches: ['master']"), "{workflow}");
+    git(suite.path(), &["update-ref", "refs/remotes/origin/main", "HEAD"]);
     let head = [
         "symbolic-ref",
         "refs/remotes/origin/HEAD",
@@ -325,11 +338,14 @@ fn what_is_not_clear_is_asked_for() {
 
     let refused = project.ev(&["init", "--preset", "nose"]).code(2);
     assert!(stderr(&refused).contains("expected one of supabase-evals"));
-    for label in ["a'b", "${{ x }}", "a\nb"] {
+    for label in ["a'b", "${{ x }}", "a\nb", &"ü".repeat(51)] {
         project
             .ev(&["init", "--preset", "plain", "--label", label])
             .code(2);
     }
+    project
+        .ev(&["init", "--preset", "plain", "--label", &"ü".repeat(50)])
+        .success();
 }
 
 #[test]
@@ -376,5 +392,36 @@ fn the_workflow_asks_for_little_and_is_clean_by_linters() {
                 Err(_) => eprintln!("skipped: EVALWAVE_TEST_{name} names no linter"),
             }
         }
+    }
+}
+
+#[test]
+fn python_files_that_hold_no_task_are_no_evals() {
+    let mut files = files_of("inspect");
+    files.extend([
+        ("suite/__init__.py", ""),
+        ("suite/scoring.py", "from inspect_ai.scorer import scorer\n"),
+        (
+            "suite/more.py",
+            "import inspect_ai\n\n@inspect_ai.task\ndef more():\n    return inspect_ai.Task()\n",
+        ),
+        ("suite/deeper/other.py", ""),
+    ]);
+    let project = Project::new(&files);
+    let init = project.ev(&["init"]).code(0);
+    let written = project.suite.read("evalwave.yml");
+    assert!(
+        written.contains("exclude: [{ eval: \"{__init__,conftest,setup,scoring}\" }]"),
+        "{written}"
+    );
+    let planned = stdout(&init);
+    assert!(planned.contains("2 pairs"), "{planned}");
+    for (eval, is_planned) in [
+        ("sums", true),
+        ("more", true),
+        ("scoring", false),
+        ("__init__", false),
+    ] {
+        assert_eq!(planned.contains(eval), is_planned, "{eval}: {planned}");
     }
 }

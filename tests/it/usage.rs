@@ -213,3 +213,130 @@ fn help_and_version_are_answered_on_standard_output() {
         assert!(stdout(&help).contains("Usage: evalwave"), "{command}");
     }
 }
+
+#[test]
+fn an_empty_flag_is_not_set_and_an_empty_path_is_not_the_current_directory() {
+    let suite = Suite::new(RIGHT);
+    let rows = r#"[{ "experiment": "b", "eval": "two" }]"#;
+    let given = suite.ev_args(&[
+        "run",
+        "-o",
+        "out",
+        "--pairs",
+        "",
+        "--pairs-json",
+        rows,
+        "--shard",
+        "",
+    ]);
+    assert!(stderr(&given.code(0)).contains("results in out"));
+    assert_eq!(suite.read_json("out/summary.json")["pairs"][0]["eval"], "two");
+    let both = suite.ev_args(&["plan", "--pairs", "pairs.json", "--pairs-json", rows]);
+    assert!(stderr(&both.code(2)).contains("expected one source of pairs"));
+    let calibrated = suite.ev_args(&["calibrate", "out", "out", "--fail-on", "", "--format", "json"]);
+    let gates = crate::support::json(&calibrated.code(0))["gates"].clone();
+    assert_eq!(gates.as_array().map(Vec::len), Some(5), "{gates:#}");
+
+    for arguments in [
+        &["merge", "out", "-o", ""][..],
+        &["merge", "", "-o", "all"],
+        &["report", ""],
+        &["comment", " "],
+    ] {
+        let said = stderr(&suite.ev_args(arguments).code(2));
+        assert!(said.contains("expected a path, found an empty text"), "{said}");
+    }
+    assert!(!suite.path().join("summary.json").exists());
+    suite.ev("run").code(0);
+    assert_eq!(
+        stderr(&suite.ev_args(&["cleanup", ""]).code(0)),
+        "nothing to clean up\n"
+    );
+    suite.ev_args(&["man", ""]).success();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_configuration_may_come_through_a_pipe() {
+    let suite = Suite::new(RIGHT);
+    fs_err::remove_file(suite.path().join("evalwave.yml")).unwrap();
+    let piped = evalwave(suite.path())
+        .args(["plan", "-c", "/dev/stdin"])
+        .write_stdin(RIGHT)
+        .assert();
+    assert!(stdout(&piped.code(0)).contains("1 pair"), "a plan of one pair");
+    refused(&suite, "plan -c .", &["cannot find the configuration `.`"]);
+}
+
+#[test]
+fn a_part_of_more_parts_than_pairs_is_merged_with_what_is_missing() {
+    let suite = Suite::new(&RIGHT.replace("eval: one }", "eval: one }, { experiment: a, eval: two }"));
+    suite.ev("run -o part --shard 1/9223372036854775807").code(0);
+    suite.ev("merge part -o whole").code(3);
+    let notices = suite.read_json("whole/summary.json")["notices"].to_string();
+    let missing = "1 of 2 planned attempts are missing; no part is of shard 2/9223372036854775807: a × two";
+    assert!(notices.contains(missing), "{notices}");
+}
+
+#[test]
+fn pairs_that_are_given_may_be_those_without_the_labels_of_the_configuration() {
+    let labelled = "limits: [{ label: tier=critical, concurrency: 1 }]\ngates: [{ label: tier=critical, fail-on: regression }]\n";
+    let config = format!(
+        "{}{labelled}",
+        RIGHT.replace("eval: one }", "eval: one, tier: critical }")
+    );
+    let suite = Suite::new(&config);
+    let rows = r#"[{ "experiment": "a", "eval": "two", "tier": "other" }]"#;
+    suite.write("pairs.json", rows);
+    for given in [["--pairs", "pairs.json"], ["--pairs-json", rows]] {
+        let mut arguments = vec!["run", "-o", "out", "--overwrite"];
+        arguments.extend(given);
+        suite.ev_args(&arguments).code(0);
+        let summary = suite.read_json("out/summary.json");
+        assert_eq!(
+            summary["gates"][1]["why"], "this run has no such pair",
+            "{summary:#}"
+        );
+        let notices = summary["notices"].to_string();
+        assert!(
+            notices.contains("gates: no pair has the label `tier=critical`"),
+            "{notices}"
+        );
+    }
+    suite.write(
+        "evalwave.yml",
+        &config.replace("tier: critical }", "tier: other }"),
+    );
+    let said = stderr(&suite.ev("run -o out --overwrite").code(2));
+    assert!(said.contains("cannot use the label `tier=critical`"), "{said}");
+}
+
+#[test]
+fn a_configuration_whose_pairs_are_given_serves_what_needs_none() {
+    let suite = Suite::new(&RIGHT.replace(", pairs: [{ experiment: a, eval: one }]", ""));
+    refused(
+        &suite,
+        "plan",
+        &["evalwave.yml", "`suite.pairs`: missing", "--pairs"],
+    );
+    suite.write(
+        "pairs.json",
+        r#"[{ "experiment": "a", "eval": "one" }, { "experiment": "a", "eval": "two" }]"#,
+    );
+    for part in ["1/2", "2/2"] {
+        let run = format!("run --pairs pairs.json --shard {part} -o parts/{}", &part[..1]);
+        suite.ev(&run).code(0);
+    }
+    suite.ev("merge parts -o whole").code(0);
+    let whole = suite.read_json("whole/summary.json");
+    assert_eq!(
+        (&whole["run"]["suite"], &whole["totals"]["passed"]),
+        (&"t".into(), &2.into())
+    );
+    evalwave(suite.path())
+        .arg("init")
+        .env("EVAL_PAIRS", suite.read("pairs.json"))
+        .assert()
+        .code(0);
+    assert!(suite.path().join(".github/workflows/evals.yml").exists());
+}

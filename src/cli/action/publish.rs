@@ -34,7 +34,7 @@ pub(super) fn publish(
     step: &mut Step,
     context: &Context,
 ) -> Result<ExitCode, Failure> {
-    let settings = comparison_config(inputs.config.as_deref(), &inputs.given, context)?;
+    let (settings, _) = comparison_config(inputs.config.as_deref(), &inputs.given, context)?;
     let mut summary = read(&context.absolute(directory))?;
     if settings.report.comment == CommentMode::Never {
         return Ok(ExitCode::Success);

@@ -3,7 +3,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::git;
+use crate::{catalog, git};
 
 /// What git says of a directory.
 pub(super) struct Place {
@@ -17,10 +17,7 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) fn of(directory: &Utf8Path) -> Self {
-        let default = ask(
-            directory,
-            &["symbolic-ref", "--short", "refs/remotes/origin/HEAD"],
-        );
+        let default = catalog::default_branch(directory);
         let default = default.and_then(|branch| Some(branch.strip_prefix("origin/")?.to_owned()));
         let current = || ask(directory, &["symbolic-ref", "--short", "HEAD"]);
         let branch = default.or_else(current).filter(|branch| is_plain(branch));

@@ -22,6 +22,8 @@ const PRESETS: [(&str, &str); 7] = [
     (PLAIN, include_str!("../../../presets/plain.yml")),
 ];
 const PLAIN: &str = "plain";
+/// Python files that are no tasks, as the preset of inspect_ai leaves them out.
+const HELPERS: &str = "__init__,conftest,setup";
 /// Lets a job run for pull requests that have a label, and once when they get it.
 const CONDITION: &str = "    if: >-
       github.event_name != 'pull_request' ||
@@ -36,6 +38,8 @@ pub(super) struct Preset {
     text: &'static str,
     /// The directory that the preset has, and the repository's own.
     directory: Option<(&'static str, String)>,
+    /// Files among the tasks that are none, besides those that the preset names.
+    helpers: Vec<String>,
 }
 
 impl Preset {
@@ -49,6 +53,7 @@ impl Preset {
             name,
             text,
             directory: None,
+            helpers: Vec::new(),
         })
     }
 
@@ -61,12 +66,17 @@ impl Preset {
             Harness::SupabaseEvals => ("supabase-evals", None),
             Harness::SupabaseEvalsRuns => ("supabase-evals-runs", None),
             Harness::AgentEval => ("agent-eval", None),
-            Harness::Inspect(directory) => ("inspect", Some(("evals/", directory))),
+            Harness::Inspect { directory, .. } => ("inspect", Some(("evals/", directory))),
             Harness::Harbor(directory) => ("harbor", Some(("tasks/", directory))),
             Harness::Promptfoo => ("promptfoo", None),
         };
         let preset = Self::named(name).expect("it is in the list above");
+        let helpers = match harness {
+            Harness::Inspect { helpers, .. } => helpers.clone(),
+            _ => Vec::new(),
+        };
         Self {
+            helpers,
             directory: directory.map(|(ours, theirs)| (ours, theirs.clone())),
             ..preset
         }
@@ -76,8 +86,16 @@ impl Preset {
         self.name
     }
 
-    /// The configuration, with the repository's own directory where it is another than the preset's.
+    /// The configuration, with the repository's own directory where it is another than the preset's, and without what is
+    /// no task there.
     pub(super) fn config(&self) -> String {
+        let known = |name: &&String| !HELPERS.split(',').any(|helper| helper == name.as_str());
+        let names = self.helpers.iter().filter(known).filter(|name| is_plain(name));
+        let helpers = names.fold(HELPERS.to_owned(), |all, name| format!("{all},{name}"));
+        self.in_place().replace(HELPERS, &helpers)
+    }
+
+    fn in_place(&self) -> String {
         match &self.directory {
             Some((ours, theirs)) if is_plain(theirs) => {
                 let theirs = match theirs.is_empty() {
@@ -112,7 +130,9 @@ pub(super) fn workflow(
         name,
         bytes: config.as_bytes(),
     };
-    let secrets = config::load(Some(&source), &Given::default())?.attempt.secrets;
+    let secrets = config::load_without_pairs(&source, &Given::default())?
+        .attempt
+        .secrets;
     if !secrets.is_empty() {
         text.push_str("        env:\n");
         for secret in &secrets {

@@ -15,16 +15,28 @@ use crate::config::{
     ChangedConfig, CommandLine, Discovery, IdPart, ListedId, OneOrMany, PairFilter, SuiteConfig, SuiteSource,
 };
 
-/// Settles where pairs come from and which of them stay.
-pub(super) fn settle(file: &File, origin: Origin<'_>, given: &Given) -> Result<SuiteConfig, ConfigError> {
+/// Settles where pairs come from and which of them stay. Where no pairs are needed, nothing has to say which there are.
+pub(super) fn settle(
+    file: &File,
+    origin: Origin<'_>,
+    given: &Given,
+    needs_pairs: bool,
+) -> Result<SuiteConfig, ConfigError> {
     let written = file.suite.clone().unwrap_or_default();
-    let source = match given_source(given)? {
+    let given = given_source(given)?;
+    let is_given = given.is_some();
+    let source = match given {
         Some(source) => source,
-        None => written_source(&written).map_err(|problem| origin.error(problem))?,
+        None => match written_source(&written).map_err(|problem| origin.error(problem))? {
+            Some(source) => source,
+            None if needs_pairs => return Err(origin.error(no_source())),
+            None => SuiteSource::Inline(Vec::new()),
+        },
     };
     Ok(SuiteConfig {
         name: written.name.map_or_else(|| "evals".to_owned(), |name| name.0),
         source,
+        is_given,
         include: filters(written.include),
         exclude: filters(written.exclude),
         changed: written.changed.map(changed).unwrap_or_default(),
@@ -64,8 +76,15 @@ fn given_path(path: Found<'_>) -> Result<SuiteSource, ConfigError> {
     })
 }
 
-fn written_source(suite: &Suite) -> Result<SuiteSource, Problem> {
-    Ok(match (&suite.pairs, &suite.evals) {
+fn no_source() -> Problem {
+    Problem::missing(
+        KeyPath::of("suite.pairs"),
+        "explicit pairs here, `suite.evals` to find them, or pairs by `--pairs`, `--pairs-json` or `EVAL_PAIRS`",
+    )
+}
+
+fn written_source(suite: &Suite) -> Result<Option<SuiteSource>, Problem> {
+    Ok(Some(match (&suite.pairs, &suite.evals) {
         (Some(Pairs::File(path)), _) => SuiteSource::File(path.0.as_str().into()),
         (Some(Pairs::Inline(pairs)), _) => {
             SuiteSource::Inline(pairs.iter().map(|pair| labels(&pair.0)).collect())
@@ -75,13 +94,8 @@ fn written_source(suite: &Suite) -> Result<SuiteSource, Problem> {
             evals: discovery(evals),
             experiments: suite.experiments.as_ref().map(discovery),
         },
-        (None, None) => {
-            return Err(Problem::missing(
-                KeyPath::of("suite.pairs"),
-                "explicit pairs here, `suite.evals` to find them, or pairs by `--pairs`, `--pairs-json` or `EVAL_PAIRS`",
-            ));
-        }
-    })
+        (None, None) => return Ok(None),
+    }))
 }
 
 /// A command that runs before there are pairs, so that no placeholder has a value.

@@ -122,6 +122,20 @@ fn aliases_are_followed_but_not_into_the_millions() {
     );
 
     assert!(message(&format!("{LEAST}runs: &a [*a, *a]\n")).starts_with("evalwave.yml:"));
+
+    let env = |more: &str| message(&format!("{LEAST}  env: {{ A: &v \"1\", B: &v \"2\", {more} }}\n"));
+    assert_eq!(
+        env("C: &w \"3\", D: *v"),
+        "evalwave.yml:6:24: the anchor `&v` is there twice, and which of them `*v` is cannot be told\ngive each anchor a name of its own"
+    );
+    assert_eq!(env("C: &w \"3\", D: *w"), "no error");
+    // What only looks like them is none.
+    let script = "  setup: |\n    f &v; f &v 2>&1; ls *v *.v && f \"&v\" '*v'\n  # &v &v *v\n";
+    let config = read(&format!(
+        "{LEAST}{script}  env: {{ A: &v \"1\", D: *v, C: \"&v *v\" }}\n"
+    ));
+    let value = |name: &str| config.attempt.env[name].source().to_owned();
+    assert_eq!([value("A"), value("D"), value("C")], ["1", "1", "&v *v"]);
     for (depth, column) in [(200, 129), (100_000, 501)] {
         let said = message(&"[".repeat(depth));
         assert!(said.starts_with(&format!("evalwave.yml:1:{column}: ")), "{said}");

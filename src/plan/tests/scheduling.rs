@@ -146,6 +146,30 @@ fn a_label_that_no_pair_has_is_a_slip() {
     }];
     let refused = plan(&gated, &suite(2, 2), &nothing, "", false);
     assert_eq!(refused.unwrap_err().to_string(), message("gates"));
+    for mut config in [limited, gated] {
+        config.suite.is_given = true;
+        assert_eq!(
+            plan(&config, &suite(2, 2), &nothing, "", false)
+                .unwrap()
+                .pairs
+                .len(),
+            4
+        );
+    }
+}
+
+#[test]
+fn of_more_shards_than_pairs_those_beyond_have_none() {
+    let pairs = suite(1, 2);
+    let known = experience(&pairs, &[10.0, 20.0]);
+    let held = |shard: &str, is_pinned| ids(&plan(&config("x"), &pairs, &known, shard, is_pinned).unwrap());
+    let most = usize::MAX;
+    assert_eq!(held(&format!("1/{most}"), true), ["agent-0 × build-1"]);
+    assert_eq!(held(&format!("2/{most}"), true), ["agent-0 × build-0"]);
+    for is_pinned in [true, false] {
+        assert_eq!(held(&format!("3/{most}"), is_pinned), Vec::<String>::new());
+        assert_eq!(held(&format!("{most}/{most}"), is_pinned), Vec::<String>::new());
+    }
 }
 
 #[test]

@@ -410,6 +410,31 @@ fail-on: [regression]
     let step = workflow.run();
     assert_eq!(step.code, 1, "{}", step.log);
     assert!(step.log.contains("gate `regression` failed"), "{}", step.log);
+
+    // One that is not named is looked for, and its paths start where it lies.
+    workflow
+        .suite
+        .write(".github/evalwave.yml", &(own + "baseline: results/before.json\n"));
+    workflow
+        .suite
+        .write("results/before.json", &workflow.suite.read("before.json"));
+    for path in ["evalwave.yml", "before.json"] {
+        fs_err::remove_file(workflow.suite.path().join(path)).unwrap();
+    }
+    let workflow = workflow.input("config", "").input("baseline", "");
+    let step = workflow.run();
+    assert!(step.log.contains("gate `regression` failed"), "{}", step.log);
+    let moved = workflow
+        .suite
+        .read(".github/evalwave.yml")
+        .replace("results/", "");
+    workflow.suite.write("results/evalwave.yml", &moved);
+    let workflow = workflow.input("config", "results/evalwave.yml");
+    let step = workflow.run();
+    assert!(step.log.contains("gate `regression` failed"), "{}", step.log);
+    // An input starts where the step does.
+    let step = workflow.input("baseline", "results/before.json").run();
+    assert!(step.log.contains("gate `regression` failed"), "{}", step.log);
 }
 
 #[test]
