@@ -1,6 +1,7 @@
 // The timeline tells which bar is under the pointer, and opens its pair.
 const timeline = byId("timeline");
-// The bars of each lane, as they follow each other: an attempt, or all of a pair that one command made, which share its time.
+// The bars of each lane, as they follow each other: an attempt, or all of a pair that one command made, which share its
+// time.
 const lanes = Array.from({ length: data.lanes }, () => []);
 for (const pair of data.pairs) {
   const bars = [];

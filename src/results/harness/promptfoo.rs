@@ -191,8 +191,8 @@ fn parse(text: &str) -> Result<Vec<Answer>, ReadError> {
     }
 }
 
-/// Which repetition of its test each row of an attempt's result is, from 1. Tests that are written twice look like repetitions, but then not
-/// every one has as many: so all rows are of one run.
+/// Which repetition of its test each row of an attempt's result is, from 1. Tests that are written twice look like
+/// repetitions, but then not every one has as many: so all rows are of one run.
 fn runs(rows: &[Answer]) -> Vec<usize> {
     let mut seen: HashMap<(String, u32, String), usize> = HashMap::new();
     let runs: Vec<usize> = rows
