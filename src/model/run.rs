@@ -111,13 +111,14 @@ impl Run {
                 seconds,
                 usage,
             } => {
+                let mut ended = 0.0;
                 if let Some(pair) = self.pair_mut(&attempt.pair) {
                     pair.held_seconds += seconds;
                     let started = pair.started_mut(attempt.index);
                     // The try after it may have been told of before.
                     if *try_number >= started.tries {
                         started.tries = *try_number;
-                        started.since = None;
+                        ended = started.since.take().map_or(0.0, |begun| begun + seconds);
                     }
                     started.failed.push(FailedTry {
                         number: *try_number,
@@ -126,6 +127,7 @@ impl Run {
                         usage: *usage,
                     });
                 }
+                self.wall_seconds = self.wall_seconds.max(ended);
             }
             Event::PairEnded { pair, .. } => {
                 if let Some(pair) = self.pair_mut(pair) {
