@@ -47,8 +47,8 @@ pub struct Known {
     pub history: Vec<ResultSet>,
     /// Pairs that are listed as flaky.
     pub quarantine: Quarantine,
-    /// Flipped pairs that got fresh attempts, and whether these agreed.
-    pub confirmed: BTreeMap<PairId, bool>,
+    /// The flipped pairs that have a fresh verdict, and whether it agrees; `None` where fresh attempts were not asked for.
+    pub confirmed: Option<BTreeMap<PairId, bool>>,
 }
 
 /// Compares a run with its baseline, knowing nothing else: [`compare_knowing`].

@@ -3,8 +3,7 @@
 use super::{Facts, conclude, pair_summary, round_seconds, totals};
 use crate::model::summary::{SUMMARY_SCHEMA, Tool};
 use crate::model::{
-    AttemptId, AttemptRecord, CancelReason, PairRun, PairSummary, PlannedPair, Run, RunFacts, RunPlan,
-    Summary,
+    AttemptId, CancelReason, PairRun, PairSummary, PlannedPair, Run, RunFacts, RunPlan, Summary,
 };
 
 /// Decides every pair of a run and counts them. Attempts that are not known, because the run has not come to its
@@ -76,6 +75,7 @@ pub fn summarize_pair(pair: &PlannedPair, plan: &RunPlan, attempts: &PairRun) ->
     let known = |index: &u32| attempts.records.iter().any(|record| record.index == *index);
     let missing = (1..=plan.runs).filter(|index| !known(index));
     let mut records = attempts.records.clone();
+    records.extend(missing.map(|index| attempts.stopped(index, CancelReason::Run)));
     for record in records.iter_mut().filter(|record| record.tries > 0) {
         let attempt = AttemptId {
             pair: pair.id.clone(),
@@ -83,6 +83,5 @@ pub fn summarize_pair(pair: &PlannedPair, plan: &RunPlan, attempts: &PairRun) ->
         };
         record.path = Some(attempt.path());
     }
-    records.extend(missing.map(|index| AttemptRecord::not_started(index, CancelReason::Run)));
     pair_summary(pair, plan, records, attempts.held_seconds)
 }

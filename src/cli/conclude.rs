@@ -1,6 +1,6 @@
 //! From a finished run to its summary and exit code: compared, held to its gates, concluded. Runs nothing.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
@@ -38,7 +38,7 @@ pub(super) fn known(
     Ok(Known {
         history: history.context("cannot read the history")?,
         quarantine: Quarantine::new(flaky, TimeZone::UTC.to_datetime(now).date())?,
-        confirmed: BTreeMap::new(),
+        confirmed: None,
     })
 }
 
@@ -67,7 +67,6 @@ impl Judging<'_> {
             Some(CancelReason::Run) => Some("it was cancelled"),
             Some(CancelReason::Decided) | None => None,
         };
-        self.is_cut_short |= why.is_some();
         let notices = &mut self.summary.notices;
         notices.extend(why.map(|why| format!("the base revision was stopped: {why}")));
         notices.extend(told.iter().map(|notice| format!("the base revision: {notice}")));
@@ -75,6 +74,17 @@ impl Judging<'_> {
             reference: reference.map(str::to_owned),
             ..ResultSet::of_summary(&source, summary)
         });
+        if why.is_some() {
+            self.lacks_base();
+        }
+    }
+
+    /// A part of the base revision that is measured beside the run is missing.
+    pub(super) fn lacks_base(&mut self) {
+        self.is_cut_short = true;
+        if let Some(base) = &mut self.baseline {
+            base.is_cut_short = true;
+        }
     }
 
     fn criteria(&self) -> Criteria {

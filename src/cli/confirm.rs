@@ -60,10 +60,12 @@ impl Wanted<'_> {
         let Some(comparison) = comparison.filter(|_| self.attempts > 0 && !judging.run.cancelled) else {
             return Fresh::default();
         };
+        // Whatever keeps them from an answer, it was asked for.
+        judging.known.confirmed = Some(BTreeMap::new());
         match self.ask(&comparison.flips, common, driver) {
             Ok(None) => Fresh::default(),
             Ok(Some(answer)) => {
-                judging.known.confirmed = answer.confirmed;
+                judging.known.confirmed = Some(answer.confirmed);
                 judging.summary.notices.push(answer.notice);
                 answer.fresh
             }

@@ -155,7 +155,8 @@ impl Merging<'_> {
             is_cut_short: joined.missing.is_some(),
             known: self.known,
         };
-        judging.known.confirmed = confirmed(directories);
+        let fresh = confirmed(directories);
+        judging.known.confirmed = (self.config.confirm > 0 || !fresh.is_empty()).then_some(fresh);
         judging.summary.run.url = self.url;
         judging.summary.notices.extend(notices);
         let mut base_is_kept = true;
@@ -174,7 +175,9 @@ impl Merging<'_> {
                     let told: Vec<String> = joined.notices.iter().chain(&joined.missing).cloned().collect();
                     let name = revision.as_ref().map(|revision| revision.name.as_str());
                     judging.measured(&summary, name, &told);
-                    judging.is_cut_short |= joined.missing.is_some();
+                    if joined.missing.is_some() {
+                        judging.lacks_base();
+                    }
                 }
                 None => {
                     let why = "no baseline: no shard has measured the base revision";

@@ -6,7 +6,7 @@ use super::gates::{self, GateFacts};
 use super::{Known, Options, compare_knowing};
 use crate::config::LabelGates;
 use crate::model::summary::{GateResult, Quarantined};
-use crate::model::{Comparison, Gate, PairId, PairResult, ResultSet};
+use crate::model::{Comparison, Gate, Outcome, PairId, PairResult, ResultSet, Sample};
 
 /// What a run is held to.
 #[derive(Clone, Debug)]
@@ -43,25 +43,21 @@ pub fn assess(baseline: Option<&ResultSet>, current: &ResultSet, criteria: &Crit
     let compared = |baseline: Option<&ResultSet>, current: &ResultSet| {
         baseline.map(|baseline| compare_knowing(baseline, current, options, known))
     };
+    let facts = |results: &ResultSet| GateFacts {
+        confirms: known.confirmed.is_some(),
+        ..GateFacts::of_results(results)
+    };
     let comparison = compared(baseline, current);
     let quarantined = known.quarantine.of(current);
     let mut notices = known.quarantine.warnings(current);
 
     let gating = |pair: &PairResult| !known.quarantine.holds(&pair.id);
     let mut found = if quarantined.is_empty() {
-        gates::evaluate(
-            &criteria.fail_on,
-            &GateFacts::of_results(current),
-            comparison.as_ref(),
-        )
+        gates::evaluate(&criteria.fail_on, &facts(current), comparison.as_ref())
     } else {
         let (before, now) = restricted(baseline, current, gating);
         let comparison = compared(before.as_ref(), &now);
-        gates::evaluate(
-            &criteria.fail_on,
-            &GateFacts::of_results(&now),
-            comparison.as_ref(),
-        )
+        gates::evaluate(&criteria.fail_on, &facts(&now), comparison.as_ref())
     };
     for label in &criteria.gates {
         let LabelGates { name, value, fail_on } = label;
@@ -77,7 +73,7 @@ pub fn assess(baseline: Option<&ResultSet>, current: &ResultSet, criteria: &Crit
             nothing_to_hold(fail_on)
         } else {
             let comparison = compared(before.as_ref(), &now);
-            gates::evaluate(fail_on, &GateFacts::of_results(&now), comparison.as_ref())
+            gates::evaluate(fail_on, &facts(&now), comparison.as_ref())
         };
         for result in &mut results {
             result.gate = format!("{} ({name}={value})", result.gate);
@@ -109,10 +105,25 @@ fn restricted(
         ..set.clone()
     };
     let before = |pair: &PairResult| of_current.get(&pair.id).copied().unwrap_or_else(|| wanted(pair));
-    (
-        baseline.map(|baseline| with(baseline, &before)),
-        with(current, &wanted),
-    )
+    let before = baseline.map(|baseline| with(baseline, &before));
+    let mut now = with(current, &wanted);
+    // What was stopped may be other pairs only, of the run or of the base revision that is measured beside it.
+    let base_lacks = before
+        .as_ref()
+        .is_some_and(|base| base.is_cut_short && lacks_attempts(base));
+    now.is_cut_short &= base_lacks || lacks_attempts(&now);
+    (before, now)
+}
+
+/// Whether a pair of the set is not known to have had all its attempts.
+fn lacks_attempts(set: &ResultSet) -> bool {
+    let runs = set.runs.unwrap_or_default() as usize;
+    let lacks = |samples: &[Sample]| {
+        let stopped = |sample: &Sample| sample.outcome == Outcome::Cancelled && !sample.stopped_early;
+        samples.len() < runs || samples.iter().any(stopped)
+    };
+    let mut pairs = set.pairs.iter();
+    pairs.any(|pair| pair.samples.as_deref().is_none_or(lacks))
 }
 
 fn nothing_to_hold(fail_on: &[Gate]) -> Vec<GateResult> {

@@ -75,7 +75,10 @@ fn flip(pair: &Compared<'_>, known: &Known, ledger: &Ledger) -> Flip {
         eval: pair.id().eval.clone(),
         flaky: quarantined || evidence::is_split(passing) || ledger.goes_both_ways(pair),
         quarantined,
-        confirmed: known.confirmed.get(pair.id()).copied(),
+        confirmed: known
+            .confirmed
+            .as_ref()
+            .and_then(|fresh| fresh.get(pair.id()).copied()),
         before: standing(pair.baseline),
         now: standing(pair.current),
     }

@@ -25,6 +25,8 @@ pub struct GateFacts {
     pub without_verdict: Vec<PairId>,
     /// The run was stopped by its budget before its plan was done.
     pub is_cut_short: bool,
+    /// Every flip was to be tried again before it counts.
+    pub confirms: bool,
     /// Attempts that errored for good; `None` where attempts are not known one by one.
     pub errored_attempts: Option<usize>,
 }
@@ -60,6 +62,7 @@ impl GateFacts {
             failed: 0,
             without_verdict: Vec::new(),
             is_cut_short: false,
+            confirms: false,
             errored_attempts,
         };
         for (id, verdict) in pairs {
@@ -109,7 +112,7 @@ fn finding(gate: Gate, facts: &GateFacts, comparison: Option<&Comparison>) -> (b
         (Gate::NoBaseline, Some(comparison)) => {
             (false, format!("compared with {}", comparison.baseline.source))
         }
-        (Gate::Regression, Some(comparison)) => regression(comparison),
+        (Gate::Regression, Some(comparison)) => regression(comparison, facts.confirms),
         (Gate::Significant, Some(comparison)) => (
             matches!(
                 comparison.verdict,
@@ -171,17 +174,24 @@ fn below(limit: f64, facts: &GateFacts) -> (bool, String) {
     (rate < limit - AT_THE_LIMIT, why)
 }
 
-fn regression(comparison: &Comparison) -> (bool, String) {
+/// A flip that was to be tried again and has no fresh verdict counts: it is not known to be chance.
+fn regression(comparison: &Comparison, confirms: bool) -> (bool, String) {
     let flips = &comparison.flips.pass_to_fail;
     let counts = |flip: &&Flip| !flip.flaky && flip.confirmed != Some(false);
-    let counted: Vec<PairId> = flips
-        .iter()
-        .filter(counts)
-        .map(|flip| PairId {
-            experiment: flip.experiment.clone(),
-            eval: flip.eval.clone(),
-        })
-        .collect();
+    let counted: Vec<&Flip> = flips.iter().filter(counts).collect();
+    let id = |flip: &&Flip| PairId {
+        experiment: flip.experiment.clone(),
+        eval: flip.eval.clone(),
+    };
+    let named = || names(&counted.iter().map(id).collect::<Vec<PairId>>());
+    let unanswered = counted.iter().filter(|flip| flip.confirmed.is_none()).count();
+    let unchecked = match unanswered {
+        0 => String::new(),
+        _ if !confirms => String::new(),
+        1 if counted.len() == 1 => "; it could not be confirmed".to_owned(),
+        some if some == counted.len() => "; none of them could be confirmed".to_owned(),
+        some => format!("; {some} of them could not be confirmed"),
+    };
     let others = flips.len() - counted.len();
     let of = comparison.compared;
     let why = match (counted.len(), others) {
@@ -190,10 +200,13 @@ fn regression(comparison: &Comparison) -> (bool, String) {
         (0, others) => {
             format!("{others} PASS→FAIL in the {of} pairs compared, all of them flaky or not reproduced")
         }
-        (many, 0) => format!("{many} PASS→FAIL in the {of} pairs compared: {}", names(&counted)),
+        (many, 0) => format!(
+            "{many} PASS→FAIL in the {of} pairs compared: {}{unchecked}",
+            named()
+        ),
         (many, others) => format!(
-            "{many} PASS→FAIL in the {of} pairs compared, besides {others} flaky or not reproduced: {}",
-            names(&counted)
+            "{many} PASS→FAIL in the {of} pairs compared, besides {others} flaky or not reproduced: {}{unchecked}",
+            named()
         ),
     };
     (!counted.is_empty(), why)

@@ -249,6 +249,23 @@ impl AttemptRecord {
         earlier.chain(self.usage)
     }
 
+    /// Its last try, where that failed for reasons that are not the agent's, as one that another follows.
+    pub fn failed_try(&self) -> Option<FailedTry> {
+        let error = self.error.as_ref().filter(|_| self.tries > 0)?;
+        Some(FailedTry {
+            number: self.tries,
+            error: error.clone(),
+            seconds: self.seconds,
+            usage: self.usage,
+        })
+    }
+
+    /// Whether the last try of both is the same one.
+    pub fn is_same_try(&self, other: &Self) -> bool {
+        let of = |record: &Self| (record.tries, record.started_offset, record.seconds);
+        self.tries > 0 && of(self) == of(other)
+    }
+
     /// Seconds that its sandbox was held besides its command; `None` where that had not both a start and an end, or
     /// where the attempt had the sandbox of the one before.
     pub fn overhead_seconds(&self) -> Option<f64> {

@@ -66,7 +66,7 @@ pub struct ResultSet {
     pub run_url: Option<String>,
     /// How much of the suite it covers, where known.
     pub selection: Option<Selection>,
-    /// The run is known to have been stopped by its budget before its plan was done.
+    /// The run is known to have been stopped before its plan was done, or to lack a part of it.
     pub is_cut_short: bool,
     /// Its pairs; each id once.
     pub pairs: Vec<PairResult>,

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 
-use super::attempt::{AttemptRecord, FailedTry};
+use super::attempt::{AttemptRecord, CancelReason, FailedTry, Outcome};
 use super::event::Event;
 use super::id::PairId;
 use super::plan::{PlannedPair, RunPlan};
+use super::reading::Usage;
 use super::summary::Findings;
 
 /// A run, as far as it has gone.
@@ -37,6 +38,9 @@ pub struct Run {
 /// What a pair's attempts came to so far.
 #[derive(Clone, Debug, Default)]
 pub struct PairRun {
+    /// Its place in the plan that the run began with, from 1: the same in every session of the run, in whatever order it
+    /// goes on.
+    pub number: usize,
     /// The attempts that ended, in the order of their index; without their paths, which follow from their names.
     pub records: Vec<AttemptRecord>,
     /// Seconds that sandboxes were held, all tries together.
@@ -63,11 +67,12 @@ impl Run {
     /// A run that has only started.
     pub fn new(id: &str, started_at: Timestamp, commit: Option<String>, plan: RunPlan) -> Self {
         let positions = positions(&plan);
+        let numbers = 1..=plan.pairs.len();
         Self {
             id: id.to_owned(),
             started_at,
             commit,
-            pairs: plan.pairs.iter().map(|_| PairRun::new(plan.runs)).collect(),
+            pairs: numbers.map(|number| PairRun::new(number, plan.runs)).collect(),
             plan,
             wall_seconds: 0.0,
             cancelled: true,
@@ -106,18 +111,23 @@ impl Run {
                 seconds,
                 usage,
             } => {
+                let mut ended = 0.0;
                 if let Some(pair) = self.pair_mut(&attempt.pair) {
                     pair.held_seconds += seconds;
                     let started = pair.started_mut(attempt.index);
-                    started.tries = started.tries.max(*try_number);
+                    // The try after it may have been told of before.
+                    if *try_number >= started.tries {
+                        started.tries = *try_number;
+                        ended = started.since.take().map_or(0.0, |begun| begun + seconds);
+                    }
                     started.failed.push(FailedTry {
                         number: *try_number,
                         error: error.clone(),
                         seconds: *seconds,
                         usage: *usage,
                     });
-                    started.since = None;
                 }
+                self.wall_seconds = self.wall_seconds.max(ended);
             }
             Event::PairEnded { pair, .. } => {
                 if let Some(pair) = self.pair_mut(pair) {
@@ -128,22 +138,7 @@ impl Run {
                 let ended = record.started_offset.unwrap_or_default() + record.seconds;
                 self.wall_seconds = self.wall_seconds.max(ended);
                 if let Some(pair) = self.pair_mut(pair) {
-                    // An attempt may end with a try that was told as failed when another was still to come.
-                    let started = pair.started_mut(record.index);
-                    started.tries = started.tries.max(record.tries);
-                    started.since = None;
-                    let mut earlier = std::mem::take(&mut started.failed);
-                    if earlier.last().map(|last| last.number) == Some(record.tries) {
-                        earlier.pop();
-                    } else {
-                        pair.held_seconds += record.seconds;
-                    }
-                    pair.published = false;
-                    pair.put(AttemptRecord {
-                        earlier,
-                        path: None,
-                        ..(**record).clone()
-                    });
+                    pair.end(record);
                 }
             }
             Event::RunEnded {
@@ -169,10 +164,12 @@ impl Run {
                 .sum::<f64>();
         }
         let mut pairs = std::mem::take(&mut self.pairs);
-        let known = plan.pairs.iter().map(|pair| match self.positions.get(&pair.id) {
-            Some(at) => std::mem::take(&mut pairs[*at]),
-            None => PairRun::new(plan.runs),
-        });
+        let known = (1..)
+            .zip(&plan.pairs)
+            .map(|(number, pair)| match self.positions.get(&pair.id) {
+                Some(at) => std::mem::take(&mut pairs[*at]),
+                None => PairRun::new(number, plan.runs),
+            });
         self.pairs = known.collect();
         self.positions = positions(plan);
         self.plan = plan.clone();
@@ -201,9 +198,10 @@ fn positions(plan: &RunPlan) -> HashMap<PairId, usize> {
 impl PairRun {
     /// A pair that is to have so many attempts. Their place is made at once, together with that of all other pairs: what
     /// stays to the end of a run does not come to lie between what passes.
-    fn new(runs: u32) -> Self {
+    fn new(number: usize, runs: u32) -> Self {
         let runs = runs.min(MOST_AT_ONCE) as usize;
         Self {
+            number,
             records: Vec::with_capacity(runs),
             started: Vec::with_capacity(runs),
             ..Self::default()
@@ -212,14 +210,100 @@ impl PairRun {
 
     /// How often an attempt was started.
     pub fn tries(&self, index: u32) -> u32 {
-        let at = self.started.binary_search_by_key(&index, |each| each.index);
-        at.map_or(0, |at| self.started[at].tries)
+        self.started(index).map_or(0, |started| started.tries)
+    }
+
+    /// The tries of an attempt that have failed since it ended last, or began: another one was to follow.
+    pub fn failed(&self, index: u32) -> &[FailedTry] {
+        self.started(index).map_or(&[], |started| &started.failed)
+    }
+
+    /// What each of its tries used, of those that say so, whether or not their attempts have ended.
+    pub fn usages(&self) -> impl Iterator<Item = Usage> {
+        let ended = self.records.iter().flat_map(AttemptRecord::usages);
+        let failed = self.started.iter().flat_map(|started| &started.failed);
+        ended.chain(failed.filter_map(|failed| failed.usage))
+    }
+
+    /// What an attempt comes to that is stopped without another try: its last try is the one that failed last, or that
+    /// was stopped before.
+    pub fn stopped(&self, index: u32, reason: CancelReason) -> AttemptRecord {
+        let never = AttemptRecord::not_started(index, reason);
+        let begun = |record: &&AttemptRecord| record.tries > 0;
+        let known = match (self.failed(index).last(), self.record(index).filter(begun)) {
+            (Some(last), _) => AttemptRecord {
+                tries: last.number,
+                seconds: last.seconds,
+                error: Some(last.error.clone()),
+                usage: last.usage,
+                ..never
+            },
+            (None, Some(record)) => record.clone(),
+            // Nothing was told of tries that were lost.
+            (None, None) => AttemptRecord {
+                tries: self.tries(index),
+                ..never
+            },
+        };
+        AttemptRecord {
+            outcome: Outcome::Cancelled,
+            reason: Some(reason),
+            earlier: self.earlier(&known),
+            ..known
+        }
     }
 
     /// What an attempt came to, if it has ended.
     pub fn record(&self, index: u32) -> Option<&AttemptRecord> {
         let at = self.records.binary_search_by_key(&index, |each| each.index);
         self.records.get(at.ok()?)
+    }
+
+    /// Takes in how an attempt has ended. Its seconds are counted once, whether its last try was told as failed before,
+    /// when another one was still to come, or is the one of an earlier session.
+    fn end(&mut self, record: &AttemptRecord) {
+        let earlier = self.earlier(record);
+        let known = self.record(record.index);
+        let is_counted =
+            known.is_some_and(|known| known.is_same_try(record)) || self.ends_with_failed(record);
+        if !is_counted {
+            self.held_seconds += record.seconds;
+        }
+        let started = self.started_mut(record.index);
+        started.tries = started.tries.max(record.tries);
+        started.since = None;
+        started.failed = Vec::new();
+        self.published = false;
+        self.put(AttemptRecord {
+            earlier,
+            path: None,
+            ..record.clone()
+        });
+    }
+
+    /// The tries before the last of an attempt that ends with this record: those of earlier sessions and of this one.
+    fn earlier(&self, record: &AttemptRecord) -> Vec<FailedTry> {
+        let mut failed = self.failed(record.index);
+        if self.ends_with_failed(record) {
+            failed = &failed[..failed.len() - 1];
+        }
+        let first = failed.first().map_or(record.tries, |failed| failed.number);
+        let mut earlier = match self.record(record.index) {
+            Some(known) if known.is_same_try(record) => known.earlier.clone(),
+            // Tries that do not count on from there are those of another run that was joined.
+            Some(known) if known.tries < first => {
+                known.earlier.iter().cloned().chain(known.failed_try()).collect()
+            }
+            Some(_) | None => Vec::new(),
+        };
+        earlier.extend_from_slice(failed);
+        earlier
+    }
+
+    /// Whether the last try of the record was told as failed already.
+    fn ends_with_failed(&self, record: &AttemptRecord) -> bool {
+        let last = self.failed(record.index).last();
+        last.is_some_and(|last| record.failed_try().as_ref() == Some(last))
     }
 
     /// Adds a record; a later one of the same attempt takes the place of an earlier one.
@@ -231,6 +315,11 @@ impl PairRun {
             Ok(at) => self.records[at] = record,
             Err(at) => insert(&mut self.records, at, record),
         }
+    }
+
+    fn started(&self, index: u32) -> Option<&Started> {
+        let at = self.started.binary_search_by_key(&index, |each| each.index);
+        self.started.get(at.ok()?)
     }
 
     fn started_mut(&mut self, index: u32) -> &mut Started {

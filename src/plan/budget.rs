@@ -2,7 +2,7 @@
 
 use super::{PlanError, Shard, cost_of};
 use crate::config::{BudgetConfig, PriceConfig};
-use crate::model::{AttemptRecord, CancelReason, PlannedBudget, Range, Run, RunPlan};
+use crate::model::{CancelReason, PlannedBudget, Range, Run, RunPlan};
 
 /// What the run, or its shard, may use.
 pub(super) fn share(budget: &BudgetConfig, shard: Option<Shard>) -> PlannedBudget {
@@ -17,8 +17,9 @@ pub(super) fn share(budget: &BudgetConfig, shard: Option<Shard>) -> PlannedBudge
 pub fn used(run: &Run, price: &PriceConfig) -> (f64, f64) {
     let (mut seconds, mut usd) = (0.0, 0.0);
     for (planned, pair) in run.plan.pairs.iter().zip(&run.pairs) {
-        let usages = pair.records.iter().flat_map(AttemptRecord::usages);
-        let costs = usages.filter_map(|usage| cost_of(usage, &planned.labels, price));
+        let costs = pair
+            .usages()
+            .filter_map(|usage| cost_of(usage, &planned.labels, price));
         usd += costs.sum::<f64>();
         seconds += pair.held_seconds;
     }

@@ -231,7 +231,11 @@ impl TryContext {
     }
 
     fn spec(&self) -> SandboxSpec {
-        let name = format!("{}-{}-{}", self.attempt.pair + 1, self.id.index, self.try_number);
+        // A run that goes on may have its pairs in another order, and its sandboxes keep their names.
+        let earlier = self.job.earlier.as_ref();
+        let known = earlier.and_then(|earlier| earlier.run.pair(&self.id.pair));
+        let number = known.map_or(self.attempt.pair + 1, |(_, pair)| pair.number);
+        let name = format!("{number}-{}-{}", self.id.index, self.try_number);
         let labels = vec![
             ("experiment", self.id.pair.experiment.to_string()),
             ("eval", self.id.pair.eval.to_string()),

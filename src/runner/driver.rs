@@ -200,29 +200,36 @@ impl Driver {
         cancel.run_until_cancelled(prepared).await
     }
 
-    /// Ends every attempt with what kept all of them from starting. It is not tried again: nothing of it is an attempt's.
+    /// Ends every attempt with what kept all of them from starting, or with what it has died of in an earlier session. It is
+    /// not tried again: nothing of it is an attempt's.
     async fn give_up(&mut self, failure: Failure) -> bool {
         let judgement = judged(&Course::Failed(failure), &self.job);
+        if let Some(error) = judgement.error.as_ref().filter(|_| self.job.earlier.is_some()) {
+            self.notice(format!("nothing was started again: {}", error.message));
+        }
         for pair in 0..self.job.plan.pairs.len() {
             if !self.unrecorded.contains_key(&pair) {
                 continue;
             }
-            let errored = |index| AttemptRecord {
-                outcome: judgement.outcome,
-                reason: None,
-                error: judgement.error.clone(),
-                ..AttemptRecord::not_started(index, CancelReason::Run)
-            };
             let known = &self.run.pairs[pair];
-            let (mut ends, mut unneeded) = (Ends::new(), 0);
+            let errored = |index| {
+                let stopped = known.stopped(index, CancelReason::Run);
+                AttemptRecord {
+                    outcome: judgement.outcome,
+                    reason: None,
+                    error: stopped.error.clone().or_else(|| judgement.error.clone()),
+                    ..stopped
+                }
+            };
+            let (mut ends, mut standing) = (Ends::new(), 0);
             for index in 1..=self.job.plan.runs {
                 match known.record(index) {
                     Some(record) if record.outcome.is_graded() => {}
-                    Some(record) if record.reason == Some(CancelReason::Decided) => unneeded += 1,
+                    Some(_) if self.stands(pair, index) => standing += 1,
                     _ => ends.push((errored(index), AttemptDetails::default())),
                 }
             }
-            for _ in 0..unneeded {
+            for _ in 0..standing {
                 self.told(pair);
             }
             self.end_attempts(pair, ends);
@@ -314,12 +321,12 @@ impl Driver {
                 self.stop(sandbox);
             }
         }
-        self.settle(attempt, end);
+        self.settle(attempt, try_number, end);
     }
 
     /// Tells the scheduler, and records what the try came to.
-    fn settle(&mut self, attempt: AttemptRef, end: TryEnd) {
-        let ending = end.ending();
+    fn settle(&mut self, attempt: AttemptRef, try_number: u32, end: TryEnd) {
+        let ending = end.ending(try_number - self.earlier_tries(attempt));
         self.note(end.kept);
         let labels = &self.job.plan.pairs[attempt.pair].labels;
         let usages = end.records.iter().filter_map(|(record, _)| record.usage);
@@ -363,20 +370,12 @@ impl Driver {
                 ends
             }
             None => {
-                let skipped = |index| {
-                    let record = match self.stopped_earlier(attempt.pair, index) {
-                        Some(stopped) => AttemptRecord {
-                            reason: Some(reason),
-                            ..stopped.clone()
-                        },
-                        None => AttemptRecord::not_started(index, reason),
-                    };
-                    (record, AttemptDetails::default())
-                };
                 let (stand, others): (Vec<u32>, Vec<u32>) = self
                     .indexes(attempt)
                     .partition(|index| self.stands(attempt.pair, *index));
-                let ends = others.into_iter().map(skipped).collect();
+                let known = &self.run.pairs[attempt.pair];
+                let stopped = |index| (known.stopped(index, reason), AttemptDetails::default());
+                let ends = others.into_iter().map(stopped).collect();
                 for _ in stand {
                     self.told(attempt.pair);
                 }
@@ -491,12 +490,6 @@ impl Driver {
         let earlier = self.job.earlier.as_ref();
         let pair = earlier.and_then(|earlier| earlier.run.pair(&self.job.plan.pairs[attempt.pair].id));
         pair.map_or(0, |(_, pair)| pair.tries(self.remainder.index(attempt)))
-    }
-
-    /// The record of an attempt that an earlier session of the run had begun and did not end.
-    fn stopped_earlier(&self, pair: usize, index: u32) -> Option<&AttemptRecord> {
-        let record = self.job.earlier.as_ref()?.run.pairs.get(pair)?.record(index)?;
-        (record.outcome == Outcome::Cancelled && record.tries > 0).then_some(record)
     }
 
     /// Whether what an earlier session of the run says of an attempt is its last word.

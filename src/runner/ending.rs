@@ -13,6 +13,9 @@ use crate::schedule::Ending;
 /// How long a throttled attempt waits before its second try; doubled for each further one.
 const THROTTLED_DELAY: Duration = Duration::from_secs(10);
 
+/// However often it was throttled, it waits no longer.
+const LONGEST_DELAY: Duration = Duration::from_secs(300);
+
 /// The attempts that end together: one, or with `produces: pair` all of a pair.
 pub(super) type Ends = Vec<(AttemptRecord, AttemptDetails)>;
 
@@ -69,8 +72,8 @@ impl TryEnd {
         }
     }
 
-    /// What the scheduler is told.
-    pub(super) fn ending(&self) -> Ending {
+    /// What the scheduler is told; `try_number` is that of this session of the run, from 1.
+    pub(super) fn ending(&self, try_number: u32) -> Ending {
         let mut records = self.records.iter().map(|(record, _)| record);
         if let Some(graded) = records.clone().find(|record| record.outcome.is_graded()) {
             return Ending::Graded {
@@ -82,13 +85,12 @@ impl TryEnd {
                     .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
             };
         }
-        let failed = records.find_map(|record| Some((record.tries, record.error.as_ref()?.class)));
-        match failed {
-            Some((tries, class)) => Ending::Errored {
+        match records.find_map(|record| Some(record.error.as_ref()?.class)) {
+            Some(class) => Ending::Errored {
                 class,
                 retry: self.retry,
                 delay: match self.throttled {
-                    true => THROTTLED_DELAY.saturating_mul(2_u32.saturating_pow(tries.saturating_sub(1))),
+                    true => throttled_delay(try_number),
                     false => Duration::ZERO,
                 },
             },
@@ -97,15 +99,26 @@ impl TryEnd {
     }
 }
 
+fn throttled_delay(try_number: u32) -> Duration {
+    let doubled = 2_u32.saturating_pow(try_number.saturating_sub(1));
+    THROTTLED_DELAY.saturating_mul(doubled).min(LONGEST_DELAY)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Ending, TryEnd};
+    use super::{Ending, TryEnd, throttled_delay};
 
     #[test]
     fn a_task_that_broke_ends_every_attempt_that_it_was_to_make() {
         let end = TryEnd::broken(1..=3, 2, "it panicked");
         assert_eq!(end.records.len(), 3);
         assert!(end.records.iter().all(|(record, _)| record.tries == 2));
-        assert!(matches!(end.ending(), Ending::Errored { retry: false, .. }));
+        assert!(matches!(end.ending(1), Ending::Errored { retry: false, .. }));
+    }
+
+    #[test]
+    fn a_throttled_attempt_waits_twice_as_long_each_time_and_never_longer_than_five_minutes() {
+        let waits = [1, 2, 5, 6, 12, 100].map(|number| throttled_delay(number).as_secs());
+        assert_eq!(waits, [10, 20, 160, 300, 300, 300]);
     }
 }

@@ -81,11 +81,12 @@ pub(super) fn left(job: &Job, pair: &PairRun) -> u32 {
 }
 
 /// Whether what an earlier session has said of an attempt that is not made again is its last word: an error stays one,
-/// and what was not needed then is not needed now.
+/// and what was not needed then is not needed now. A try that has failed since is a later word.
 pub(super) fn stands(pair: &PairRun, index: u32) -> bool {
-    pair.record(index).is_some_and(|record| {
+    let is_last = |record: &AttemptRecord| {
         record.outcome == Outcome::Errored || record.reason == Some(CancelReason::Decided)
-    })
+    };
+    pair.failed(index).is_empty() && pair.record(index).is_some_and(is_last)
 }
 
 fn graded(pair: &PairRun) -> impl Iterator<Item = &AttemptRecord> {

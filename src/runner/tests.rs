@@ -3,6 +3,7 @@
 mod collecting;
 mod engine;
 mod faults;
+mod resuming;
 mod scheduling;
 
 use std::sync::Arc;
@@ -184,6 +185,23 @@ async fn carry_out(job: Job, engine: Engine, cancel: CancellationToken) -> Done 
         events,
         memory,
     }
+}
+
+/// The run that a journal with these events tells.
+fn replay(events: &[Event]) -> Run {
+    let Event::RunStarted {
+        run_id,
+        started_at,
+        commit,
+        plan,
+        ..
+    } = &events[0]
+    else {
+        panic!("{:?}", events[0]);
+    };
+    let mut run = Run::new(run_id, *started_at, commit.clone(), plan.as_ref().clone());
+    events[1..].iter().for_each(|event| run.apply(event));
+    run
 }
 
 #[tokio::test(start_paused = true)]
@@ -421,17 +439,6 @@ async fn the_run_heard_live_is_the_run_read_back_from_its_events() {
         CancellationToken::new(),
     )
     .await;
-    let Some(Event::RunStarted {
-        run_id,
-        started_at,
-        commit,
-        plan,
-        ..
-    }) = done.events.first()
-    else {
-        panic!("a run starts with its start");
-    };
-    let mut again = Run::new(run_id, *started_at, commit.clone(), plan.as_ref().clone());
-    done.events.iter().for_each(|event| again.apply(event));
+    let again = replay(&done.events);
     assert_eq!(aggregate::summarize(&again), aggregate::summarize(&done.run));
 }

@@ -39,7 +39,7 @@ environment: `EVALWAVE_EXPERIMENT`, `EVALWAVE_EVAL`, `EVALWAVE_ATTEMPT`, `EVALWA
 | finding | the run fails if |
 | --- | --- |
 | `incomplete` | a pair has no result, for reasons that are not the agent's (exit code 3) |
-| `regression` | a pair flipped PASS→FAIL that is not known to be flaky, and with `confirm` did so again |
+| `regression` | a pair flipped PASS→FAIL that is not known to be flaky, and with `confirm` did so again or got no fresh verdict |
 | `significant` | pairs pass less often than in the baseline, and that is more than noise |
 | `error` | an attempt errored for good, all its tries used |
 | `drop:5pp` | the pass rate is more than so many points under the baseline's |

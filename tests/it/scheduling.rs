@@ -377,8 +377,9 @@ fn a_run_that_its_budget_stopped_is_incomplete_though_every_pair_has_a_verdict_a
 
 #[test]
 fn flips_are_not_confirmed_on_a_budget_that_is_used_up() {
-    let (run, summary, _) = too_expensive("a/one a/two", "", "[ $EVALWAVE_EVAL = two ]");
-    let text = stdout(&run.code(3));
+    let more = "fail-on: [incomplete, regression]";
+    let (run, summary, _) = too_expensive("a/one a/two", more, "[ $EVALWAVE_EVAL = two ]");
+    let text = stdout(&run.code(1));
     assert_eq!(
         summary["comparison"]["flips"]["pass_to_fail"][0]["confirmed"],
         serde_json::Value::Null
@@ -386,6 +387,10 @@ fn flips_are_not_confirmed_on_a_budget_that_is_used_up() {
     assert!(
         text.contains("the flips could not be confirmed: the budget is used up"),
         "{text}"
+    );
+    assert_eq!(
+        summary["gates"][1]["why"],
+        "1 PASS→FAIL in the 1 pairs compared: a × one; it could not be confirmed"
     );
 }
 

@@ -1,10 +1,10 @@
 use jiff::civil::date;
 
-use super::super::tests::{failed, options, pair, passed, set};
+use super::super::tests::{failed, options, pair, passed, ran, set};
 use super::super::{Known, Quarantine};
 use super::{Assessment, Criteria, assess};
 use crate::config::{FlakyConfig, LabelGates};
-use crate::model::{Gate, PairResult, ResultSet, Verdict};
+use crate::model::{Gate, Outcome, PairResult, ResultSet, Verdict};
 
 fn criteria(fail_on: &[Gate]) -> Criteria {
     Criteria {
@@ -153,12 +153,70 @@ fn only_flips_that_were_there_again_are_regressions() {
     let before = set("before", vec![passed("a", "x"), passed("a", "y")]);
     let now = set("now", vec![failed("a", "x"), failed("a", "y")]);
     let mut wanted = criteria(&[Gate::Regression]);
-    wanted.known.confirmed = [(now.pairs[0].id.clone(), false), (now.pairs[1].id.clone(), true)].into();
+    let id = |pair: usize| now.pairs[pair].id.clone();
+    wanted.known.confirmed = Some([(id(0), false), (id(1), true)].into());
     let found = assess(Some(&before), &now, &wanted);
     assert_eq!(
         failures(&found)[0].1,
         "1 PASS→FAIL in the 2 pairs compared, besides 1 flaky or not reproduced: a × y"
     );
-    wanted.known.confirmed = now.pairs.iter().map(|pair| (pair.id.clone(), false)).collect();
+    wanted.known.confirmed = Some([(id(0), false), (id(1), false)].into());
     assert_eq!(failures(&assess(Some(&before), &now, &wanted)), []);
+
+    wanted.known.confirmed = Some([(id(1), true)].into());
+    let found = assess(Some(&before), &now, &wanted);
+    assert_eq!(
+        failures(&found)[0].1,
+        "2 PASS→FAIL in the 2 pairs compared: a × x, a × y; 1 of them could not be confirmed"
+    );
+    wanted.known.confirmed = Some([].into());
+    let found = assess(Some(&before), &now, &wanted);
+    let why = failures(&found)[0].1;
+    assert!(why.ends_with("; none of them could be confirmed"), "{why}");
+}
+
+/// A pair that passed once and whose other attempt was stopped with its run.
+fn stopped(eval: &str) -> PairResult {
+    let mut pair = ran("a", eval, &[Outcome::Passed, Outcome::Cancelled]);
+    pair.samples.as_mut().unwrap()[1].stopped_early = false;
+    pair
+}
+
+#[test]
+fn a_label_is_incomplete_where_its_own_pairs_lack_attempts() {
+    let whole = |eval: &str| ran("a", eval, &[Outcome::Passed, Outcome::Failed]);
+    let cut_short = |name: &str, pairs: Vec<PairResult>| ResultSet {
+        runs: Some(2),
+        is_cut_short: true,
+        ..set(name, pairs)
+    };
+    let mut wanted = criteria(&[Gate::Incomplete]);
+    wanted.gates = label_gates(&[Gate::Incomplete]);
+    let failed = |base: Option<&ResultSet>, now: &ResultSet| -> Vec<String> {
+        let found = assess(base, now, &wanted);
+        failures(&found)
+            .iter()
+            .map(|(gate, _)| gate.to_string())
+            .collect()
+    };
+    let both = ["incomplete", "incomplete (tier=critical)"];
+
+    let elsewhere = cut_short("now", vec![critical(whole("x")), stopped("y")]);
+    assert_eq!(failed(None, &elsewhere), ["incomplete"]);
+    let there = cut_short("now", vec![critical(stopped("x")), whole("y")]);
+    assert_eq!(failed(None, &there), both);
+    let missing = critical(ran("a", "x", &[Outcome::Passed]));
+    assert_eq!(failed(None, &cut_short("now", vec![missing, whole("y")])), both);
+    let decided = critical(ran("a", "x", &[Outcome::Passed, Outcome::Cancelled]));
+    assert_eq!(
+        failed(None, &cut_short("now", vec![decided, stopped("y")])),
+        ["incomplete"]
+    );
+
+    // It was the base revision beside it that was stopped.
+    let now = cut_short("now", vec![critical(whole("x")), whole("y")]);
+    let base = cut_short("measure", vec![whole("x"), stopped("y")]);
+    assert_eq!(failed(Some(&base), &now), ["incomplete"]);
+    let base = cut_short("measure", vec![stopped("x"), whole("y")]);
+    assert_eq!(failed(Some(&base), &now), both);
 }

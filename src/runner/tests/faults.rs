@@ -1,14 +1,16 @@
 //! Whole runs under faults of every kind, in paused time: whatever breaks, the books balance.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::{
-    AttemptId, Done, Duration, Engine, Event, Experience, FAIL, Ordering, Outcome, PASS, Pair, Run, Script,
-    Verdict, carry_out, config, job, pair,
+    AttemptId, AttemptRecord, Done, Duration, Engine, Event, Experience, FAIL, Ordering, Outcome, PASS, Pair,
+    Run, Script, Verdict, carry_out, config, job, pair, replay,
 };
 use crate::aggregate;
-use crate::model::{CancelReason, Summary};
-use crate::runner::{Earlier, Job};
+use crate::config::PriceConfig;
+use crate::model::{CancelReason, PairSummary, Summary};
+use crate::plan;
+use crate::runner::Earlier;
 use tokio_util::sync::CancellationToken;
 
 /// How many suites are run, each once without faults and four times with them; `.ci/run` asks for thousands of runs.
@@ -22,6 +24,9 @@ fn suites() -> u64 {
     let asked = std::env::var(SUITES).ok();
     asked.map_or(40, |suites| suites.parse().unwrap())
 }
+
+const DEAR: &str = r#"{"passed": true, "usage": {"cost_usd": 0.25}}"#;
+const THROTTLED: &str = r#"{"passed": false, "throttled": true, "usage": {"cost_usd": 1}}"#;
 
 struct Random(u64);
 
@@ -72,15 +77,17 @@ impl Case {
                     0 | 1 => Script::Result(seconds, FAIL),
                     // Beyond timeout and grace.
                     2 => Script::Result(100, PASS),
+                    3 => Script::Result(seconds, DEAR),
                     _ => Script::Result(seconds, PASS),
                 };
                 truth.insert((format!("e{number}"), index), result);
                 for try_number in 1..=9 {
                     if random.one_in(3) {
-                        let fault = match random.below(4) {
+                        let fault = match random.below(5) {
                             0 => Script::Nothing(seconds),
                             1 => Script::NoSandbox,
                             2 => Script::LostDownloads(4, PASS),
+                            3 => Script::Result(seconds, THROTTLED),
                             _ => Script::Nothing(0),
                         };
                         faults.push((format!("e{number}"), index, try_number, fault));
@@ -96,50 +103,165 @@ impl Case {
         }
     }
 
-    fn engine(&self, broken: bool) -> Engine {
+    fn engine(&self, session: Session) -> Engine {
         let mut engine = Engine::default();
         for ((eval, index), script) in &self.truth {
             for try_number in 1..=12 {
                 engine = engine.script(eval, *index, try_number, *script);
             }
         }
-        for (eval, index, try_number, script) in self.faults.iter().filter(|_| broken) {
+        for (eval, index, try_number, script) in self.faults.iter().filter(|_| session.broken) {
             engine = engine.script(eval, *index, *try_number, *script);
         }
-        engine
+        match session.unready {
+            true => engine.unready("the engine is away"),
+            false => engine,
+        }
     }
 
-    fn job(&self) -> Job {
-        job(&config(&self.more), &self.pairs, &Experience::default())
-    }
-
-    async fn run(&self, broken: bool, earlier: Option<Run>, cancel: CancellationToken) -> Done {
-        let mut job = self.job();
+    async fn run(&self, session: Session, earlier: Option<Run>, cancel: CancellationToken) -> Done {
+        let mut pairs = self.pairs.clone();
+        if session.reversed {
+            pairs.reverse();
+        }
+        let budget = session.budget.map(|seconds| {
+            let minutes = seconds as f64 / 60.0;
+            format!("budget: {{ sandbox-minutes: {minutes}, allow-unknown: true }}")
+        });
+        let config = config(&format!("{}\n{}", self.more, budget.unwrap_or_default()));
+        let mut job = job(&config, &pairs, &Experience::default());
         // The clock was set in the meantime: back, or far ahead.
         let resumed_at = ["2025-12-31T23:00:00Z", "2036-01-01T00:00:00Z"][self.pairs.len() % 2];
         job.earlier = earlier.map(|run| Earlier {
             run,
             resumed_at: resumed_at.parse().unwrap(),
         });
-        carry_out(job, self.engine(broken), cancel).await
+        carry_out(job, self.engine(session), cancel).await
     }
 }
 
-/// The run that a journal with these events tells.
-fn replay(events: &[Event]) -> Run {
-    let Event::RunStarted {
-        run_id,
-        started_at,
-        commit,
-        plan,
-        ..
-    } = &events[0]
-    else {
-        panic!("{:?}", events[0]);
-    };
-    let mut run = Run::new(run_id, *started_at, commit.clone(), plan.as_ref().clone());
-    events[1..].iter().for_each(|event| run.apply(event));
-    run
+/// What befalls a session of a run.
+#[derive(Clone, Copy, Default)]
+struct Session {
+    /// Tries have the case's faults.
+    broken: bool,
+    /// Nothing can be made ready for sandboxes.
+    unready: bool,
+    /// The pairs have been put into another order.
+    reversed: bool,
+    /// Seconds of sandboxes that the whole run may use.
+    budget: Option<u64>,
+}
+
+impl Session {
+    fn resumed(random: &mut Random) -> Self {
+        Self {
+            broken: true,
+            unready: random.one_in(5),
+            reversed: random.one_in(2),
+            budget: random.one_in(4).then(|| 1 + random.below(150)),
+        }
+    }
+}
+
+/// What was told of every try, each of them once.
+#[derive(Default)]
+struct Books {
+    tries: BTreeMap<(AttemptId, u32), (f64, f64)>,
+    errors: BTreeMap<AttemptId, BTreeSet<u32>>,
+    /// Seconds of tries that were under way when a session was killed.
+    lost: f64,
+}
+
+impl Books {
+    fn of(events: &[Event]) -> Self {
+        let mut books = Self::default();
+        let mut under_way: BTreeMap<AttemptId, (u32, f64)> = BTreeMap::new();
+        for event in events {
+            let (id, number, seconds, usage, failed) = match event {
+                Event::AttemptStarted {
+                    attempt,
+                    try_number,
+                    offset,
+                } => {
+                    under_way.insert(attempt.clone(), (*try_number, *offset));
+                    continue;
+                }
+                Event::RunResumed { offset, .. } => {
+                    let lost = std::mem::take(&mut under_way).into_values();
+                    books.lost += lost.map(|(_, begun)| offset - begun).sum::<f64>();
+                    continue;
+                }
+                Event::TryFailed {
+                    attempt,
+                    try_number,
+                    seconds,
+                    usage,
+                    ..
+                } => (attempt.clone(), *try_number, *seconds, *usage, true),
+                Event::AttemptEnded { pair, record, .. } if record.tries > 0 => {
+                    let AttemptRecord { index, tries, .. } = **record;
+                    let pair = pair.clone();
+                    let failed = record.error.is_some();
+                    (
+                        AttemptId { pair, index },
+                        tries,
+                        record.seconds,
+                        record.usage,
+                        failed,
+                    )
+                }
+                _ => continue,
+            };
+            if under_way.get(&id).is_some_and(|(begun, _)| *begun <= number) {
+                under_way.remove(&id);
+            }
+            if failed {
+                books.errors.entry(id.clone()).or_default().insert(number);
+            }
+            let cost = usage.and_then(|usage| usage.cost_usd).unwrap_or_default();
+            books.tries.entry((id, number)).or_insert((seconds, cost));
+        }
+        books
+    }
+
+    fn seconds(&self) -> f64 {
+        self.lost + self.tries.values().map(|(seconds, _)| seconds).sum::<f64>()
+    }
+
+    fn cost(&self) -> f64 {
+        self.tries.values().map(|(_, cost)| cost).sum()
+    }
+
+    /// Holds a run to them: no try is forgotten, and none counts twice.
+    fn check(&self, run: &Run, pairs: &[PairSummary], case: &Case) {
+        let totals = aggregate::totals(pairs);
+        let (seconds, cost) = plan::used(run, &PriceConfig::default());
+        let context = &case.more;
+        assert!(
+            (seconds - self.seconds()).abs() < 0.01,
+            "{seconds} of {}\n{context}",
+            self.seconds()
+        );
+        assert!((totals.sandbox_seconds - seconds).abs() < 0.01, "{context}");
+        assert!(
+            (cost - self.cost()).abs() < 1e-6,
+            "{cost} of {}\n{context}",
+            self.cost()
+        );
+        assert_eq!(totals.cost_usd.unwrap_or_default(), cost, "{context}");
+        for pair in pairs {
+            for attempt in &pair.attempts {
+                let earlier = attempt.earlier.iter().map(|failed| failed.number);
+                let last = attempt.failed_try().map(|failed| failed.number);
+                let kept: Vec<u32> = earlier.chain(last).collect();
+                let (pair, index) = (pair.id(), attempt.index);
+                let told = self.errors.get(&AttemptId { pair, index });
+                let told: Vec<u32> = told.into_iter().flatten().copied().collect();
+                assert_eq!(kept, told, "of {} #{index}\n{context}", attempt.tries);
+            }
+        }
+    }
 }
 
 /// Holds one run, or several sessions of it, to what is true of every run.
@@ -197,14 +319,19 @@ fn check(done: &Done, events: &[Event], case: &Case) {
         case.more
     );
     assert_eq!(told.totals, summary.totals);
+    Books::of(events).check(&done.run, &summary.pairs, case);
 }
 
 /// Where no result was lost, the verdict is the one of a run without faults.
 fn same_where_nothing_was_lost(one: &Summary, other: &Summary, case: &Case) {
-    for (pair, expected) in one.pairs.iter().zip(&other.pairs) {
+    for pair in &one.pairs {
+        let expected = other.pairs.iter().find(|other| other.id() == pair.id());
+        let expected = expected.unwrap();
         let is_lost = pair.attempts.iter().any(|attempt| {
             attempt.outcome == Outcome::Errored
-                || matches!(attempt.reason, Some(CancelReason::Run | CancelReason::Breaker))
+                || attempt
+                    .reason
+                    .is_some_and(|reason| reason != CancelReason::Decided)
         });
         if !is_lost {
             assert_eq!(
@@ -222,7 +349,7 @@ async fn whatever_breaks_every_attempt_ends_once_and_no_result_is_lost_or_made_t
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     for _ in 0..suites() {
         let case = Case::new(&mut random);
-        let whole = case.run(false, None, CancellationToken::new()).await;
+        let whole = case.run(Session::default(), None, CancellationToken::new()).await;
         check(&whole, &whole.events, &case);
         let whole = aggregate::summarize(&whole.run);
 
@@ -234,7 +361,11 @@ async fn whatever_breaks_every_attempt_ends_once_and_no_result_is_lost_or_made_t
                 cancel.cancel();
             });
         }
-        let mut done = case.run(true, None, cancel).await;
+        let broken = Session {
+            broken: true,
+            ..Session::default()
+        };
+        let mut done = case.run(broken, None, cancel).await;
         check(&done, &done.events, &case);
         same_where_nothing_was_lost(&aggregate::summarize(&done.run), &whole, &case);
 
@@ -243,16 +374,38 @@ async fn whatever_breaks_every_attempt_ends_once_and_no_result_is_lost_or_made_t
         for _ in 0..2 {
             let kept = 1 + random.below(events.len() as u64) as usize;
             events.truncate(kept);
-            done = case
-                .run(true, Some(replay(&events)), CancellationToken::new())
-                .await;
-            events.extend(done.events.iter().cloned());
+            // What the journal of a killed run tells is its account too.
+            let killed = replay(&events);
+            let open = aggregate::summarize(&killed);
+            assert_eq!(
+                open.totals.cost_usd.unwrap_or_default(),
+                plan::used(&killed, &PriceConfig::default()).1,
+                "{}",
+                case.more
+            );
+            let session = Session::resumed(&mut random);
+            done = case.run(session, Some(killed), CancellationToken::new()).await;
+            events.push(done.events[0].clone());
+            let before = Books::of(&events).seconds();
+            events.extend(done.events[1..].iter().cloned());
             check(&done, &events, &case);
+            if let Some(budget) = session.budget {
+                let used = Books::of(&events).seconds();
+                assert!(
+                    used <= before.max(budget as f64) + 0.1,
+                    "{used} of {budget}\n{}",
+                    case.more
+                );
+            }
             same_where_nothing_was_lost(&aggregate::summarize(&done.run), &whole, &case);
         }
         // Once nothing breaks any more, nothing is missing any more.
         let healed = case
-            .run(false, Some(replay(&events)), CancellationToken::new())
+            .run(
+                Session::default(),
+                Some(replay(&events)),
+                CancellationToken::new(),
+            )
             .await;
         events.extend(healed.events.iter().cloned());
         check(&healed, &events, &case);
