@@ -3,7 +3,8 @@
 use super::{Facts, conclude, pair_summary, round_seconds, totals};
 use crate::model::summary::{SUMMARY_SCHEMA, Tool};
 use crate::model::{
-    AttemptId, CancelReason, PairRun, PairSummary, PlannedPair, Run, RunFacts, RunPlan, Summary,
+    AttemptId, AttemptRecord, CancelReason, PairRun, PairSummary, PlannedPair, Run, RunFacts, RunPlan,
+    Summary,
 };
 
 /// Decides every pair of a run and counts them. Attempts that are not known, because the run has not come to its
@@ -72,10 +73,13 @@ fn stopped_by(run: &Run, pairs: &[PairSummary]) -> Option<CancelReason> {
 
 /// Decides one pair of a run.
 pub fn summarize_pair(pair: &PlannedPair, plan: &RunPlan, attempts: &PairRun) -> PairSummary {
-    let known = |index: &u32| attempts.records.iter().any(|record| record.index == *index);
-    let missing = (1..=plan.runs).filter(|index| !known(index));
-    let mut records = attempts.records.clone();
-    records.extend(missing.map(|index| attempts.stopped(index, CancelReason::Run)));
+    // A try that has failed since an attempt ended was to be followed by another one.
+    let stands = |record: &&AttemptRecord| attempts.failed(record.index).is_empty();
+    let mut records: Vec<AttemptRecord> = attempts.records.iter().filter(stands).cloned().collect();
+    let is_open = |index: &u32| records.iter().all(|record| record.index != *index);
+    let open: Vec<u32> = (1..=plan.runs).filter(is_open).collect();
+    let stopped = |index| attempts.stopped(index, CancelReason::Run);
+    records.extend(open.into_iter().map(stopped));
     for record in records.iter_mut().filter(|record| record.tries > 0) {
         let attempt = AttemptId {
             pair: pair.id.clone(),
