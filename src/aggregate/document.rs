@@ -74,7 +74,8 @@ fn stopped_by(run: &Run, pairs: &[PairSummary]) -> Option<CancelReason> {
 /// Decides one pair of a run.
 pub fn summarize_pair(pair: &PlannedPair, plan: &RunPlan, attempts: &PairRun) -> PairSummary {
     // A try that has failed since an attempt ended was to be followed by another one.
-    let stands = |record: &&AttemptRecord| attempts.failed(record.index).is_empty();
+    let stands =
+        |record: &&AttemptRecord| record.outcome.is_graded() || attempts.failed(record.index).is_empty();
     let mut records: Vec<AttemptRecord> = attempts.records.iter().filter(stands).cloned().collect();
     let is_open = |index: &u32| records.iter().all(|record| record.index != *index);
     let open: Vec<u32> = (1..=plan.runs).filter(is_open).collect();

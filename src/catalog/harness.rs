@@ -92,9 +92,10 @@ pub fn harnesses(root: &Utf8Path) -> Result<Vec<(Harness, String)>, CatalogError
         let directory = directory_of(path);
         let beside = files.iter().filter(|path| directory_of(path) == directory);
         let helpers = beside.filter_map(|path| {
-            let (name, head) = (path.strip_suffix(".py")?, head(&root.join(path))?);
+            let (name, text) = (path.strip_suffix(".py")?, head(&root.join(path))?);
             let name = name.rsplit_once('/').map_or(name, |(_, name)| name);
-            (!head.lines().any(is_task)).then(|| name.to_owned())
+            let is_whole = (text.len() as u64) < HEAD;
+            (is_whole && !text.lines().any(may_be_task)).then(|| name.to_owned())
         });
         found.push((
             Harness::Inspect {
@@ -126,6 +127,17 @@ fn has_inspect_task(path: &Utf8Path) -> bool {
 /// Whether a line of Python makes what follows a task of inspect_ai.
 fn is_task(line: &str) -> bool {
     line.starts_with("@task") || line.starts_with("@inspect_ai.task")
+}
+
+/// The same, however the module is called, and wherever the line stands.
+fn may_be_task(line: &str) -> bool {
+    let decorator = line.trim_start().strip_prefix('@');
+    decorator.is_some_and(|decorator| {
+        let name = decorator
+            .split(|c: char| c != '.' && c != '_' && !c.is_alphanumeric())
+            .next();
+        name.and_then(|name| name.rsplit('.').next()) == Some("task")
+    })
 }
 
 /// How a file begins; `None` where it cannot be read.

@@ -112,7 +112,15 @@ impl Run {
                 usage,
             } => {
                 let mut ended = 0.0;
-                if let Some(pair) = self.pair_mut(&attempt.pair) {
+                let failed = FailedTry {
+                    number: *try_number,
+                    error: error.clone(),
+                    seconds: *seconds,
+                    usage: *usage,
+                };
+                // Two parts of a whole may tell of the same one.
+                let pair = self.pair_mut(&attempt.pair);
+                if let Some(pair) = pair.filter(|pair| !pair.knows(attempt.index, &failed)) {
                     pair.held_seconds += seconds;
                     let started = pair.started_mut(attempt.index);
                     // The try after it may have been told of before.
@@ -120,12 +128,7 @@ impl Run {
                         started.tries = *try_number;
                         ended = started.since.take().map_or(0.0, |begun| begun + seconds);
                     }
-                    started.failed.push(FailedTry {
-                        number: *try_number,
-                        error: error.clone(),
-                        seconds: *seconds,
-                        usage: *usage,
-                    });
+                    started.failed.push(failed);
                 }
                 self.wall_seconds = self.wall_seconds.max(ended);
             }
@@ -304,6 +307,11 @@ impl PairRun {
     fn ends_with_failed(&self, record: &AttemptRecord) -> bool {
         let last = self.failed(record.index).last();
         last.is_some_and(|last| record.failed_try().as_ref() == Some(last))
+    }
+
+    fn knows(&self, index: u32, failed: &FailedTry) -> bool {
+        let of_record = self.record(index).map_or(&[][..], |record| &record.earlier);
+        of_record.contains(failed)
     }
 
     /// Adds a record; a later one of the same attempt takes the place of an earlier one.

@@ -6,10 +6,10 @@ use percent_encoding::percent_decode_str;
 
 use super::attempts;
 use super::error::{Problem, ResultsError};
-use super::json;
+use super::json::{self, BadJson};
 use super::rows::Row;
 use crate::model::layout::{JOURNAL_FILE, RAW_RESULTS, SUMMARY_FILE};
-use crate::model::{Policy, ResultSet};
+use crate::model::{Policy, ResultSet, file_name};
 
 /// Files by paths with `/`, relative to the directory that is the source.
 pub(super) trait Tree {
@@ -60,13 +60,14 @@ pub(super) fn read(
         items.push(found.path.to_owned());
     }
     for directory in without_result(&paths, &found) {
-        let documents = under_other_names(directory, &paths, tree);
+        let documents =
+            under_other_names(directory, &paths, tree).map_err(|problem| problem.at(&within(directory)))?;
         if documents.is_empty() {
             rows.push(no_result_of(directory).map_err(|problem| problem.at(source))?);
             items.push(directory.to_owned());
         }
         for (path, row) in documents {
-            rows.push(named_by(directory, row).map_err(|problem| problem.at(source))?);
+            rows.push(row);
             items.push(path.to_owned());
         }
     }
@@ -128,13 +129,8 @@ fn read_row(found: &Found<'_>, tree: &mut dyn Tree) -> Result<Row, Problem> {
     let bytes = tree.read(found.path)?;
     let mut row: Row = json::parse(json::text(&bytes)?)?;
     let says_what_it_is = row.eval.is_some() || row.eval_id.is_some();
-    if row.passed.is_none() && says_what_it_is {
+    if row.passed.is_none() && says_what_it_is && !row.throttled {
         row.passed = Some(false);
-    }
-    // What a provider did not let happen was not graded.
-    if row.throttled && row.passed == Some(false) {
-        row.passed = None;
-        row.attempts = Some(0);
     }
     row.experiment.get_or_insert_with(|| found.experiment.clone());
     if !says_what_it_is {
@@ -160,32 +156,51 @@ fn without_result<'a>(paths: &'a [String], found: &[Found<'_>]) -> BTreeSet<&'a 
     directories
 }
 
-/// The documents in a pair's directory that say what stands for a pair, whatever they are called (`publish.as`).
-fn under_other_names<'a>(directory: &str, paths: &'a [String], tree: &mut dyn Tree) -> Vec<(&'a str, Row)> {
+/// The documents in a pair's directory that say what stands for it, whatever they are called (`publish.as`). A file
+/// that an attempt has left there may look like one, but of no other pair.
+fn under_other_names<'a>(
+    directory: &str,
+    paths: &'a [String],
+    tree: &mut dyn Tree,
+) -> Result<Vec<(&'a str, Row)>, Problem> {
     let is_in = |path: &&'a String| {
-        let rest = path.strip_prefix(directory);
-        rest.is_some_and(|rest| rest.starts_with('/') && rest.ends_with(".json"))
+        let rest = path
+            .strip_prefix(directory)
+            .and_then(|rest| rest.strip_prefix('/'));
+        let name = rest.map(|rest| match rest.split_once('/') {
+            Some((run, name)) if run_number(run).is_some() => name,
+            _ => rest,
+        });
+        name.is_some_and(|name| name.ends_with(".json") && !name.contains('/'))
     };
-    let document = |path: &'a String| {
-        let bytes = tree.read(path).ok()?;
-        let row: Row = json::text(&bytes).and_then(json::parse).ok()?;
-        (row.passed.is_some() && row.attempts.is_some()).then_some((path.as_str(), row))
-    };
-    paths.iter().filter(is_in).filter_map(document).collect()
+    let mut documents = Vec::new();
+    for path in paths.iter().filter(is_in) {
+        let bytes = tree.read(path)?;
+        let row: Result<Row, BadJson> = json::text(&bytes).and_then(json::parse);
+        let is_document = |row: &Row| row.passed.is_some() && row.attempts.is_some();
+        if let Some(row) = row.ok().filter(is_document) {
+            documents.extend(of_directory(directory, row)?.map(|row| (path.as_str(), row)));
+        }
+    }
+    Ok(documents)
 }
 
-/// A row with the names that its pair's directory has, where it has none of its own.
-fn named_by(directory: &str, row: Row) -> Result<Row, Problem> {
-    if row.experiment.is_some() && (row.eval.is_some() || row.eval_id.is_some()) {
-        return Ok(row);
+/// A row with the names that its pair's directory has; `None` where its own are others.
+fn of_directory(directory: &str, row: Row) -> Result<Option<Row>, Problem> {
+    if let (Some(experiment), Some(eval)) = (&row.experiment, row.eval.as_ref().or(row.eval_id.as_ref())) {
+        let own = format!("{RAW_RESULTS}{}__{}", file_name(experiment), file_name(eval));
+        return Ok(Some(row).filter(|_| own == directory));
     }
     let named = no_result_of(directory)?;
-    let has_eval = row.eval.is_some() || row.eval_id.is_some();
-    Ok(Row {
-        experiment: row.experiment.or(named.experiment),
-        eval: row.eval.or(named.eval.filter(|_| !has_eval)),
+    let is_same = |own: Option<&String>, named: &Option<String>| own.is_none() || own == named.as_ref();
+    let is_its_own = is_same(row.experiment.as_ref(), &named.experiment)
+        && is_same(row.eval.as_ref().or(row.eval_id.as_ref()), &named.eval);
+    Ok(is_its_own.then(|| Row {
+        experiment: named.experiment,
+        eval: named.eval,
+        eval_id: None,
         ..row
-    })
+    }))
 }
 
 fn no_result_of(directory: &str) -> Result<Row, Problem> {

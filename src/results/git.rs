@@ -177,6 +177,8 @@ impl Tree for TreeInCommit {
             _ => return Err(broken(header.trim_end())),
         };
         if size > MAX_BYTES {
+            // What comes next is the next file's.
+            std::io::copy(&mut self.replies.by_ref().take(size + 1), &mut std::io::sink())?;
             return Err(Problem::TooLarge);
         }
         let mut bytes = Vec::new();

@@ -125,6 +125,11 @@ impl<'de> Visitor<'de> for RowVisitor {
                 name => row.label(name, map.next_value()?),
             }
         }
+        // What a provider did not let happen was not graded.
+        if row.throttled && row.passed != Some(true) {
+            row.passed = None;
+            row.attempts = Some(0);
+        }
         Ok(row)
     }
 }

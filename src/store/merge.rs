@@ -103,6 +103,7 @@ pub async fn merge(
             }
         }
     }
+    merging.copy_open(parts, joined)?;
     merging.publish(parts, joined).await?;
     let mut notices = joined.notices.clone();
     notices.extend(joined.missing.clone());
@@ -130,6 +131,12 @@ fn taken(event: Event, part: usize, joined: &Joined) -> Option<Event> {
             .map(|offset| aggregate::round_seconds(offset + shift));
         record
     };
+    // What a later part only took away again is left out; what an earlier one said was spent all the same.
+    let counts = |attempt: &AttemptId| {
+        let position = |part: usize| joined.order.iter().position(|at| *at == part);
+        let last = joined.last_word.get(&(attempt.pair.clone(), attempt.index));
+        last.is_none_or(|last| position(part) <= position(*last))
+    };
     match event {
         Event::AttemptStarted {
             attempt,
@@ -140,16 +147,17 @@ fn taken(event: Event, part: usize, joined: &Joined) -> Option<Event> {
             try_number,
             offset: aggregate::round_seconds(offset + shift),
         }),
-        failed @ Event::TryFailed { .. } => Some(failed),
+        Event::TryFailed { ref attempt, .. } => counts(attempt).then_some(event),
         Event::AttemptEnded {
             pair,
             record,
             details,
         } => {
-            let last = joined.last_word.get(&(pair.clone(), record.index)).copied()?;
-            let position = |part: usize| joined.order.iter().position(|at| *at == part);
-            // What a later part only took away again is left out; what an earlier one said was spent all the same.
-            (position(part) <= position(last)).then(|| Event::AttemptEnded {
+            let attempt = AttemptId {
+                pair: pair.clone(),
+                index: record.index,
+            };
+            counts(&attempt).then(|| Event::AttemptEnded {
                 pair,
                 record: shifted(record),
                 details,
@@ -179,15 +187,39 @@ impl Merging {
                 pair: pair.clone(),
                 index: record.index,
             };
-            let to = self.directory.path().join(id.path());
-            if to.exists() {
-                super::remove(&to)?;
-            }
-            if let Some(from) = files_of(part, &id) {
-                copy_tree(&from, &to)?;
+            self.copy(&id, part)?;
+        }
+        Ok(())
+    }
+
+    /// Brings the files of attempts that have begun and in no part ended.
+    fn copy_open(&self, parts: &[PartDir], joined: &Joined) -> Result<(), StoreError> {
+        let pairs = self.run.plan.pairs.iter().zip(&self.run.pairs);
+        for (planned, pair) in pairs {
+            let is_open = |index: &u32| pair.record(*index).is_none() && pair.tries(*index) > 0;
+            for index in (1..=self.run.plan.runs).filter(is_open) {
+                let id = AttemptId {
+                    pair: planned.id.clone(),
+                    index,
+                };
+                let mut latest_first = joined.order.iter().rev().map(|at| &parts[*at]);
+                if let Some(part) = latest_first.find(|part| files_of(part, &id).is_some()) {
+                    self.copy(&id, part)?;
+                }
             }
         }
         Ok(())
+    }
+
+    fn copy(&self, id: &AttemptId, part: &PartDir) -> Result<(), StoreError> {
+        let to = self.directory.path().join(id.path());
+        if to.exists() {
+            super::remove(&to)?;
+        }
+        match files_of(part, id) {
+            Some(from) => copy_tree(&from, &to),
+            None => Ok(()),
+        }
     }
 
     async fn publish(&mut self, parts: &[PartDir], joined: &Joined) -> Result<(), StoreError> {

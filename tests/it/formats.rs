@@ -327,6 +327,11 @@ fn rows_are_made_of_documents_whatever_names_they_were_published_by() {
         "alone/raw-results-a__one/one.result.json",
         &suite.read("out/raw-results-a__one/one.result.json"),
     );
+    // A file that an attempt has left there is of no other pair.
+    suite.write(
+        "alone/raw-results-a__one/left.json",
+        r#"{"experiment": "a", "eval": "two", "passed": true, "attempts": 1}"#,
+    );
     let compared = suite
         .ev("compare --baseline alone --current alone --format json")
         .code(0);

@@ -405,6 +405,10 @@ fn python_files_that_hold_no_task_are_no_evals() {
             "suite/more.py",
             "import inspect_ai\n\n@inspect_ai.task\ndef more():\n    return inspect_ai.Task()\n",
         ),
+        (
+            "suite/also.py",
+            "import inspect_ai as ai\n\nif True:\n    @ai.task(name=\"also\")\n    def also():\n        return ai.Task()\n",
+        ),
         ("suite/deeper/other.py", ""),
     ]);
     let project = Project::new(&files);
@@ -415,10 +419,11 @@ fn python_files_that_hold_no_task_are_no_evals() {
         "{written}"
     );
     let planned = stdout(&init);
-    assert!(planned.contains("2 pairs"), "{planned}");
+    assert!(planned.contains("3 pairs"), "{planned}");
     for (eval, is_planned) in [
         ("sums", true),
         ("more", true),
+        ("also", true),
         ("scoring", false),
         ("__init__", false),
     ] {

@@ -126,10 +126,10 @@ pub(super) fn read(text: &str) -> Result<Reading, ReadError> {
         checks: rewards
             .iter()
             // What counts something else is no grade.
-            .filter(|each| !is_no_score(each))
+            .filter_map(|(name, reward)| Some((name, score(*reward)?)))
             .map(|(name, reward)| Check {
                 name: name.clone(),
-                passed: *reward >= 1.0,
+                passed: reward >= 1.0,
                 notes: Some(format!("{reward}")),
             })
             .collect(),

@@ -279,12 +279,12 @@ impl Log {
                         retry: false,
                     };
                 };
-                if self::score(value).is_none() {
+                let Some(value) = self::score(value) else {
                     return Grade::Errored {
                         why: beyond_a_score(&name, value, "scorer"),
                         retry: false,
                     };
-                }
+                };
                 sum += value;
                 checks.push(Check {
                     name,

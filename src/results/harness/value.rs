@@ -73,9 +73,14 @@ pub(super) fn not_negative(number: f64) -> Option<f64> {
     (0.0..BEYOND).contains(&number).then_some(number)
 }
 
-/// The number, where it can be a score of ours, which is from 0 to 1.
+/// What rounding may leave of a sum that is meant to be 0 or 1.
+const ROUNDING: f64 = 1e-9;
+
+/// The number, where it can be a score of ours, which is from 0 to 1. All but 1 is 1: weights are added up.
 pub(super) fn score(number: f64) -> Option<f64> {
-    (0.0..=1.0).contains(&number).then_some(number)
+    let is_one = (number - 1.0).abs() <= ROUNDING;
+    let number = if is_one { 1.0 } else { number };
+    (-ROUNDING..=1.0).contains(&number).then(|| number.max(0.0))
 }
 
 /// A grader's words, cut where they are long.
@@ -105,29 +110,19 @@ pub(super) fn failure(text: &str) -> (Option<String>, bool) {
     )
 }
 
-/// What the parts of an attempt used together. A sum is known where each part that used anything says its own.
+/// What the parts of an attempt used together, as far as they tell: a limit has to count that much at least.
 pub(super) fn total(parts: impl IntoIterator<Item = Usage>) -> Usage {
-    let parts: Vec<Usage> = parts.into_iter().collect();
-    Usage {
-        input_tokens: sum(&parts, |part| part.input_tokens, u64::saturating_add),
-        output_tokens: sum(&parts, |part| part.output_tokens, u64::saturating_add),
-        cost_usd: sum(&parts, |part| part.cost_usd, |one, other| one + other),
+    fn sum<T>(one: Option<T>, other: Option<T>, add: impl Fn(T, T) -> T) -> Option<T> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(add(one, other)),
+            (one, other) => one.or(other),
+        }
     }
-}
-
-fn sum<T>(parts: &[Usage], of: impl Fn(&Usage) -> Option<T>, add: impl Fn(T, T) -> T) -> Option<T> {
-    let used_anything = |part: &Usage| {
-        [part.input_tokens, part.output_tokens]
-            .iter()
-            .any(|tokens| tokens.is_some_and(|tokens| tokens > 0))
-            || part.cost_usd.is_some_and(|cost| cost > 0.0)
-    };
-    let told = parts.iter().map(|part| (of(part), used_anything(part)));
-    let counted = told.filter(|(told, used)| told.is_some() || *used);
-    counted
-        .map(|(told, _)| told)
-        .reduce(|one, other| Some(add(one?, other?)))
-        .flatten()
+    parts.into_iter().fold(Usage::default(), |one, other| Usage {
+        input_tokens: sum(one.input_tokens, other.input_tokens, u64::saturating_add),
+        output_tokens: sum(one.output_tokens, other.output_tokens, u64::saturating_add),
+        cost_usd: sum(one.cost_usd, other.cost_usd, |one, other| one + other),
+    })
 }
 
 /// A usage, where any of it is known.

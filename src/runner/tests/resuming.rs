@@ -128,6 +128,24 @@ async fn every_try_of_every_session_is_kept_and_counts() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_two_parts_of_a_whole_tell_of_a_try_counts_once() {
+    let mut sessions = Sessions::default();
+    let engine = throttled(1..=1).script("e1", 1, 2, Script::Result(10, CHEAP));
+    let (_, whole) = sessions.go_on("", &[1], engine, never()).await;
+    assert_eq!(earlier(&whole.pairs[0].attempts[0]), [1]);
+    let is_of_attempt = |event: &&Event| {
+        matches!(
+            event,
+            Event::AttemptStarted { .. } | Event::TryFailed { .. } | Event::AttemptEnded { .. }
+        )
+    };
+    let again: Vec<Event> = sessions.0.iter().filter(is_of_attempt).cloned().collect();
+    let twice = aggregate::summarize(&replay(&[&sessions.0[..], &again].concat()));
+    assert_eq!(twice.pairs, whole.pairs);
+    assert_eq!(twice.totals, whole.totals);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_try_that_failed_before_its_run_was_killed_is_kept_and_counts() {
     let mut sessions = Sessions::default();
     sessions.go_on("", &[1], throttled(1..=1), never()).await;

@@ -1,5 +1,7 @@
 //! `evalwave merge`: shards come to what the whole would have come to, and what is missing is said.
 
+use serde_json::{Value, json};
+
 use super::{MIXED, Place, pairs, timeless};
 use crate::support::{Suite, stderr, stdout};
 
@@ -99,6 +101,13 @@ fn what_is_missing_is_said_and_the_merge_is_incomplete() {
         notices.contains("2 of 18 planned attempts are missing: "),
         "{notices}"
     );
+    for pair in place.summary("torn")["pairs"].as_array().unwrap() {
+        for attempt in pair["attempts"].as_array().unwrap() {
+            if let Some(path) = attempt["path"].as_str() {
+                assert!(place.path("torn").join(path).is_dir(), "{path}");
+            }
+        }
+    }
     // The same shard again, whole: the latest try counts, and the overlap is named.
     place.suite.ev("run -o again --shard 2/3").code(0);
     place.suite.ev("merge s1 s2 s3 again -o whole").code(0);
@@ -112,6 +121,40 @@ fn what_is_missing_is_said_and_the_merge_is_incomplete() {
         "{notices}"
     );
     place.suite.ev("merge s1 s3 -o never --fail-on never").code(0);
+}
+
+#[test]
+fn a_result_stands_though_its_shard_was_made_again_and_failed_there() {
+    let place = sharded();
+    place.suite.ev("run -o again --shard 2/3").code(0);
+    let journal = place.suite.read("again/journal.jsonl");
+    // Killed when each of its attempts had a try that failed and waited for another one.
+    let lines = journal.lines().filter_map(|line| {
+        let event: Value = serde_json::from_str(line).unwrap();
+        if event.get("pair_ended").is_some() || event.get("run_ended").is_some() {
+            return None;
+        }
+        let Some(ended) = event.get("attempt_ended") else {
+            return Some(line.to_owned());
+        };
+        let error = json!({ "class": "setup", "phase": "setup", "message": "no network",
+                            "exit_code": 1, "signal": null });
+        let failed = json!({ "try_failed": {
+            "attempt": { "pair": ended["pair"], "index": ended["record"]["index"] },
+            "try_number": 1, "error": error, "seconds": 1.0,
+        } });
+        Some(failed.to_string())
+    });
+    let lines: Vec<String> = lines.collect();
+    assert!(lines.iter().any(|line| line.contains("try_failed")));
+    place
+        .suite
+        .write("again/journal.jsonl", &(lines.join("\n") + "\n"));
+    place.suite.ev("merge s1 s2 s3 again -o all").code(0);
+    assert_eq!(
+        timeless(&place.summary("all"))["pairs"],
+        timeless(&place.summary("out"))["pairs"]
+    );
 }
 
 #[test]

@@ -91,9 +91,13 @@ fn a_score_that_is_not_from_0_to_1_is_no_grade() {
             inspect("0.5"),
             inspect("3"),
             inspect("-1"),
+            // Weights that are added up: 0.2 + 0.4 + 0.3 + 0.1 and 0.1 + 0.2 + 0.7.
+            inspect("1.0000000000000002"),
+            inspect("0.9999999999999999"),
             inspect(r#""7""#),
             inspect(r#"{"style": 1, "depth": 8}"#),
             harbor(r#""reward": 1"#),
+            harbor(r#""reward": 1.0000000000000002"#),
             harbor(r#""reward": 3"#),
             // What is measured beside the reward is no grade.
             harbor(r#""reward": 1, "seconds": 12.5"#),
@@ -106,8 +110,11 @@ fn a_score_that_is_not_from_0_to_1_is_no_grade() {
     Failed [-quality] 0.5
     Errored { retry: false } [] ! sample `s`: `quality` is 3: expected 0 to 1, where 1 passes:
     Errored { retry: false } [] ! sample `s`: `quality` is -1: expected 0 to 1, where 1 passes
+    Passed [+quality] 1
+    Passed [+quality] 1
     Errored { retry: false } [] ! sample `s`: `quality` is 7: expected 0 to 1, where 1 passes:
     Errored { retry: false } [] ! sample `s`: `quality: depth` is 8: expected 0 to 1, where 1 
+    Passed [+reward] 1
     Passed [+reward] 1
     Errored { retry: false } [] ! `reward` is 3: expected 0 to 1, where 1 passes: let the veri
     Passed [+reward] 1
@@ -128,41 +135,21 @@ fn a_score_that_is_not_from_0_to_1_is_no_grade() {
 }
 
 #[test]
-fn a_sum_of_which_a_part_is_missing_is_not_known() {
+fn what_the_parts_of_an_attempt_used_is_added_up_as_far_as_they_tell() {
     let usage = |models: &str| {
         let text = format!(r#"{{"passed": true, "usage": {models}}}"#);
         let usage = evals(&text).usage.unwrap_or_default();
         (usage.input_tokens, usage.output_tokens, usage.cost_usd)
     };
     assert_eq!(
-        usage(
-            r#"[{"inputTokens": 5, "outputTokens": 1, "costUsd": 0.25}, {"inputTokens": 7, "outputTokens": 2, "costUsd": 0.5}]"#
-        ),
-        (Some(12), Some(3), Some(0.75))
+        usage(r#"[{"inputTokens": 5, "costUsd": 0.25}, {"inputTokens": 7, "costUsd": 0.5}]"#),
+        (Some(12), None, Some(0.75))
     );
-    // One model's price is not known.
+    // A budget has to count what is known to be spent.
     assert_eq!(
-        usage(
-            r#"[{"inputTokens": 5, "outputTokens": 1, "costUsd": 0.25}, {"inputTokens": 7, "outputTokens": 2}]"#
-        ),
-        (Some(12), Some(3), None)
+        usage(r#"[{"inputTokens": 5, "costUsd": 0.25}, {"inputTokens": 7}]"#),
+        (Some(12), None, Some(0.25))
     );
-    assert_eq!(
-        usage(r#"[{"inputTokens": 5}, {"costUsd": 0.5}, {"inputTokens": 7, "costUsd": 0.5}]"#),
-        (None, None, None)
-    );
-    // What was not used has no price.
-    assert_eq!(
-        usage(
-            r#"[{"inputTokens": 5, "outputTokens": 1, "costUsd": 0.25}, {"inputTokens": 0, "outputTokens": 0}, {}]"#
-        ),
-        (Some(5), Some(1), Some(0.25))
-    );
-    assert_eq!(
-        usage(r#"[{"inputTokens": 0, "outputTokens": 0, "costUsd": 0}]"#),
-        (Some(0), Some(0), Some(0.0))
-    );
-
     let log = r#"{"status": "success", "eval": {"task": "t", "model": "m"}, "samples": [{"id": 1,
         "scores": {"s": {"value": "C"}}, "model_usage": {
             "priced": {"input_tokens": 10, "output_tokens": 2, "total_cost": 0.5},
@@ -174,7 +161,7 @@ fn a_sum_of_which_a_part_is_missing_is_not_known() {
         let whole = Usage {
             input_tokens: Some(13),
             output_tokens: Some(3),
-            cost_usd: None,
+            cost_usd: Some(0.5),
         };
         assert_eq!(only(&format, text.as_bytes()).usage, Some(whole), "{format:?}");
     }
