@@ -195,7 +195,7 @@ fn of_directory(directory: &str, row: Row) -> Result<Option<Row>, Problem> {
     let is_same = |own: Option<&String>, named: &Option<String>| own.is_none() || own == named.as_ref();
     let is_its_own = is_same(row.experiment.as_ref(), &named.experiment)
         && is_same(row.eval.as_ref().or(row.eval_id.as_ref()), &named.eval);
-    Ok(is_its_own.then(|| Row {
+    Ok(is_its_own.then_some(Row {
         experiment: named.experiment,
         eval: named.eval,
         eval_id: None,
