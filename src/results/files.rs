@@ -167,11 +167,14 @@ fn under_other_names<'a>(
         let rest = path
             .strip_prefix(directory)
             .and_then(|rest| rest.strip_prefix('/'));
-        let name = rest.map(|rest| match rest.split_once('/') {
-            Some((run, name)) if run_number(run).is_some() => name,
-            _ => rest,
-        });
-        name.is_some_and(|name| name.ends_with(".json") && !name.contains('/'))
+        // As deep as a directory is looked into.
+        let is_near = |rest: &str| match rest.split('/').collect::<Vec<_>>().as_slice() {
+            [_] => true,
+            [within, _] => !within.starts_with('.'),
+            [within, run, _] => !within.starts_with('.') && run_number(run).is_some(),
+            _ => false,
+        };
+        rest.is_some_and(|rest| rest.ends_with(".json") && is_near(rest))
     };
     let mut documents = Vec::new();
     for path in paths.iter().filter(is_in) {
