@@ -1,6 +1,7 @@
 //! What a sandbox is to the runner. An engine starts empty sandboxes, moves files and runs commands; it knows
 //! nothing of suites, results, time limits or tries.
 
+mod bridge;
 pub mod command;
 mod disk;
 pub mod docker;

@@ -11,6 +11,7 @@ mod error;
 mod key;
 mod list;
 mod machine;
+mod printed;
 mod reaper;
 mod script;
 mod session;

@@ -16,6 +16,7 @@ use super::talk::{Input, Sink, Talked, mark};
 use crate::config::template::Values;
 use crate::glob::{is_pattern, path_glob};
 use crate::model::Boot;
+use crate::sandbox::bridge::bridged;
 use crate::sandbox::disk::full;
 use crate::sandbox::pack;
 use crate::sandbox::path::inside;
@@ -364,11 +365,11 @@ impl CommandSandbox {
     }
 }
 
-/// Packs the workspace into a stream, in a thread that may block.
+/// Packs the workspace into a stream.
 async fn pack(workspace: &Workspace, into: tokio::io::DuplexStream) -> std::io::Result<()> {
     let workspace = workspace.clone();
     let into = SyncIoBridge::new(into);
-    blocking(move || pack::pack(&workspace, "".into(), pack::ROOT, into).map(drop)).await
+    bridged(move || pack::pack(&workspace, "".into(), pack::ROOT, into).map(drop)).await
 }
 
 async fn blocking<T: Send + 'static>(

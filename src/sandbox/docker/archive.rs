@@ -14,6 +14,7 @@ use tokio_util::io::{ReaderStream, StreamReader, SyncIoBridge};
 
 use super::connection::{failed, is_absent};
 use crate::glob::path_glob;
+use crate::sandbox::bridge::bridged;
 use crate::sandbox::pack;
 use crate::sandbox::path::inside;
 use crate::sandbox::{SandboxError, Workspace};
@@ -43,8 +44,6 @@ pub(super) async fn upload(
     // What kept the tar from being made says more than that it ended early.
     packing
         .await
-        .map_err(io::Error::other)
-        .flatten()
         .map_err(|error| SandboxError::io("cannot read the workspace", error))?;
     uploaded.map_err(|error| failed("cannot copy the workspace into the container", error))
 }
@@ -52,20 +51,16 @@ pub(super) async fn upload(
 /// A tar of the files, made while it is read.
 pub(super) fn stream(
     workspace: Workspace,
-) -> (
-    ReaderStream<DuplexStream>,
-    tokio::task::JoinHandle<io::Result<()>>,
-) {
+) -> (ReaderStream<DuplexStream>, impl Future<Output = io::Result<()>>) {
     let (sender, receiver) = tokio::io::duplex(BUFFER);
     let sender = SyncIoBridge::new(sender);
-    let packing =
-        tokio::task::spawn_blocking(
-            move || match pack::pack(&workspace, "".into(), pack::ROOT, sender) {
-                // The engine has stopped reading, and says why itself.
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-                packed => packed.map(drop),
-            },
-        );
+    let packing = bridged(
+        move || match pack::pack(&workspace, "".into(), pack::ROOT, sender) {
+            // The engine has stopped reading, and says why itself.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            packed => packed.map(drop),
+        },
+    );
     (ReaderStream::with_capacity(receiver, BUFFER / 4), packing)
 }
 
@@ -156,7 +151,7 @@ async fn rename(
     let (mut feed, fed) = tokio::io::duplex(BUFFER);
     let (made, mut renamed) = tokio::io::duplex(BUFFER);
     let (old, name) = (old.to_owned(), name.to_owned());
-    let renaming = tokio::task::spawn_blocking(move || {
+    let renaming = bridged(move || {
         let mut tar = tar::Builder::new(SyncIoBridge::new(made));
         let mut source = tar::Archive::new(SyncIoBridge::new(fed));
         for entry in source.entries()? {
@@ -184,7 +179,7 @@ async fn rename(
     let (fed, passed) = tokio::join!(feeding, tokio::io::copy(&mut renamed, into));
     fed?;
     passed?;
-    renaming.await.map_err(io::Error::other)?
+    renaming.await
 }
 
 async fn stat(docker: &Docker, id: &str, path: &Utf8Path) -> Result<Option<PathStatResponse>, SandboxError> {

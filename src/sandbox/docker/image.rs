@@ -251,11 +251,7 @@ async fn build(
         }
     }
     drop(building);
-    packing
-        .await
-        .map_err(std::io::Error::other)
-        .flatten()
-        .map_err(|error| SandboxError::io(cannot(), error))?;
+    packing.await.map_err(|error| SandboxError::io(cannot(), error))?;
     Ok(name)
 }
 

@@ -1,5 +1,7 @@
 //! What we read of the API's documents: no more than we use, and none of it trusted to be there where we can do without.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 
 /// A sandbox: a name that lasts.
@@ -108,6 +110,16 @@ pub(super) struct Command {
     pub(super) id: String,
     #[serde(default)]
     pub(super) exit_code: Option<i32>,
+    /// Milliseconds from its start to its end.
+    #[serde(default)]
+    duration_ms: Option<f64>,
+}
+
+impl Command {
+    /// How long it took, once it has ended, where that is told.
+    pub(super) fn took(&self) -> Option<Duration> {
+        Duration::try_from_secs_f64(self.duration_ms? / 1_000.0).ok()
+    }
 }
 
 /// A command among others, told apart by what it was given, which may be long.

@@ -11,8 +11,9 @@ use tokio::sync::mpsc;
 
 use super::checkout::check_out;
 use super::error::VercelError;
+use super::printed::Printed;
 use super::script::{self, Script};
-use super::session::{Printed, Session, Start};
+use super::session::{Session, Start};
 use super::{Engine, Started};
 use crate::glob::{is_pattern, path_glob};
 use crate::model::{Boot, ErrorClass};

@@ -4,8 +4,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use camino::Utf8Path;
 use reqwest::header::CONTENT_TYPE;
@@ -19,16 +17,14 @@ use tokio::time::Instant;
 use super::api::{Commands, Listed, OfCommand, OfSession, OfSnapshot, Session as Document, Snapshot, Status};
 use super::client::{ANSWER, Ask, Client, Payload, Tries, unreachable};
 use super::error::{Again, Problem, VercelError};
+use super::printed::Printed;
 use super::script::Script;
-use super::stream::{Line, Lines, Next};
-
-/// After so much silence it is asked whether the command still runs.
-const PATIENCE: Duration = Duration::from_secs(300);
+use super::stream::{Line, Lines, Next, PATIENCE};
 
 /// How long the exit of a command whose output has ended is waited for, before its output is asked for again.
 const EXIT_PATIENCE: Duration = Duration::from_secs(10);
 
-/// An exit that is known no later than this after the end of the output ended it.
+/// Output that ended no earlier than this before its command did was ended by it.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// How often starting is tried.
@@ -39,9 +35,6 @@ const UPLOAD: Duration = Duration::from_secs(600);
 
 /// Most bytes in a chunk of output.
 const CHUNK: usize = 16 * 1024;
-
-/// Most bytes that a script of ours prints. Its tools are the sandbox's, and what ran there before may have replaced them.
-const MAX_PRINTED: usize = 64 << 20;
 
 /// What a session is asked for, first part of each path.
 const SESSIONS: [&str; 3] = ["v2", "sandboxes", "sessions"];
@@ -248,6 +241,7 @@ impl Session {
             .query(vec![("wait", "true")])
             .limit(Some(EXIT_PATIENCE))
             .once();
+        let since = Instant::now();
         let mut ended = None;
         let mut failures = 0;
         loop {
@@ -257,10 +251,10 @@ impl Session {
             match (logs, ended) {
                 (Ok(()), Some(code)) => return Ok(code),
                 (Ok(()), None) => {
-                    let asked = Instant::now();
+                    let end = Instant::now();
                     match client.ask::<OfCommand>(&exit).await {
                         Ok(OfCommand { command }) => match command.exit_code {
-                            Some(code) if asked.elapsed() <= AT_ONCE => return Ok(code),
+                            Some(code) if is_whole(end, since, command.took()) => return Ok(code),
                             // The output had broken off: the rest of it is still to be had.
                             Some(code) => {
                                 ended = Some(code);
@@ -357,7 +351,7 @@ impl Session {
         let once = ask.clone().once();
         let mut tries = Tries::of(client, &ask);
         loop {
-            match printed(client, &once).await {
+            match Printed::of(client, &once).await {
                 Err(error) => tries.after(error).await?,
                 printed => return printed,
             }
@@ -434,35 +428,6 @@ fn worth(error: VercelError) -> Result<Again, VercelError> {
     }
 }
 
-/// Runs a script once.
-async fn printed(client: &Client, ask: &Ask<'_>) -> Result<Printed, VercelError> {
-    let response = client.open(ask).await?;
-    let mut lines = Lines::of(ask, response)?;
-    let mut printed = Printed::default();
-    loop {
-        match lines.next(PATIENCE).await? {
-            Next::Line(Line::Output { is_stdout, data }) => {
-                if printed.stdout.len() + printed.stderr.len() + data.len() > MAX_PRINTED {
-                    return Err(ask.failed(Problem::TooLarge(MAX_PRINTED >> 20)));
-                }
-                match is_stdout {
-                    true => printed.stdout += &data,
-                    false => printed.stderr += &data,
-                }
-            }
-            Next::Line(Line::Command(command)) => {
-                if let Some(code) = command.exit_code {
-                    printed.code = code;
-                    return Ok(printed);
-                }
-            }
-            Next::Line(Line::Broken(why)) => return Err(ask.failed(Problem::BrokeOff(why))),
-            Next::End => return Err(ask.failed(Problem::BrokeOff("it ended early".to_owned()))),
-            Next::Silence => return Err(ask.failed(Problem::Late(PATIENCE))),
-        }
-    }
-}
-
 /// A file of a sandbox on its way.
 #[derive(Debug)]
 pub(super) struct File(Response);
@@ -479,29 +444,11 @@ impl File {
     }
 }
 
-/// What a script has printed, and how it ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Printed {
-    pub(super) stdout: String,
-    pub(super) stderr: String,
-    pub(super) code: i32,
-}
-
-impl Printed {
-    /// The bytes that were printed coded, from this line on.
-    pub(super) fn decoded(&self, from_line: usize) -> Result<Vec<u8>, base64::DecodeError> {
-        let coded: String = self.stdout.lines().skip(from_line).map(str::trim).collect();
-        STANDARD.decode(coded)
-    }
-
-    /// The end of what it has to say of a failure.
-    pub(super) fn why(&self) -> String {
-        let said = self.stderr.trim().lines().next_back().unwrap_or_default();
-        match said.chars().take(300).collect::<String>() {
-            said if said.is_empty() => format!("exit code {}", self.code),
-            said => format!("exit code {}: {said}", self.code),
-        }
-    }
+/// Whether output that ended then was ended by its command, which is known to have ended by now, and started no later
+/// than `since`. An answer may be late where many are waited for; the command's own duration is not.
+fn is_whole(output_end: Instant, since: Instant, took: Option<Duration>) -> bool {
+    let is_soon = |command_end: Instant| command_end.saturating_duration_since(output_end) <= AT_ONCE;
+    is_soon(Instant::now()) || took.and_then(|took| since.checked_add(took)).is_some_and(is_soon)
 }
 
 impl Passed {
@@ -553,8 +500,9 @@ mod tests {
     use camino::Utf8Path;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-    use super::{Document, MAX_PRINTED, Problem, Script, Session, Status};
+    use super::{Document, Problem, Script, Session, Status};
     use crate::sandbox::vercel::client::{Client, Credentials};
+    use crate::sandbox::vercel::printed::MAX_PRINTED;
 
     #[tokio::test]
     async fn a_script_that_prints_without_end_is_given_up() {

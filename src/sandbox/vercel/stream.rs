@@ -11,6 +11,9 @@ use super::api::Command;
 use super::client::{Ask, unreachable};
 use super::error::{Problem, VercelError};
 
+/// After so much silence it is asked whether the command still runs.
+pub(super) const PATIENCE: Duration = Duration::from_secs(300);
+
 /// A longer line is no line of the API.
 const MAX_LINE: usize = 16 << 20;
 

@@ -239,6 +239,18 @@ async fn whoever_follows_a_command_and_is_throttled_waits_as_told_and_asks_nothi
 }
 
 #[tokio::test]
+async fn output_is_read_once_where_only_the_answer_about_its_command_is_late() {
+    let late = Rule::first(Route::Wait, 1, Fault::Slow(1_200));
+    let bench = Bench::light(vec![late], "SANDBOX\n");
+    let engine = backend(&config(&bench.vercel.base_url()));
+    let mut sandbox = start(&engine, "late").await;
+    sh(&mut *sandbox, "agent").await;
+    assert_eq!(bench.vercel.state().counts.of(Route::Wait), 1);
+    assert_eq!(bench.vercel.state().counts.of(Route::Logs), 1);
+    sandbox.stop().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_command_that_cannot_be_started_is_no_exit_code_of_it() {
     let Some(bench) = Bench::real(Vec::new(), "SANDBOX\n") else {
         return;
