@@ -1,7 +1,6 @@
 //! Plans that run side by side, each with its own engine and directory: this revision, and the base that it is measured
 //! against. Decides nothing of what they come to.
 
-use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -167,8 +166,10 @@ pub(super) fn share(head: &mut RunPlan, base: &mut RunPlan, most: Option<usize>)
     true
 }
 
-/// Least threads for disk work. However large the wave, more of them than processors are no faster, and each takes memory.
-const DISK_THREADS: usize = 4;
+/// Threads for disk work and for looking up hosts, however large the wave: each takes memory. On Windows, whoever reads what
+/// a command prints has one as long as the command is silent.
+#[cfg(unix)]
+const BLOCKING_THREADS: usize = 64;
 
 /// Runs arms, and whatever else waits for something; SIGINT and SIGTERM cancel all of it.
 pub(super) struct Driver {
@@ -180,10 +181,11 @@ pub(super) struct Driver {
 
 impl Driver {
     pub(super) fn new() -> Result<Self, Failure> {
-        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let runtime = tokio::runtime::Builder::new_multi_thread()
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        #[cfg(unix)]
+        runtime.max_blocking_threads(BLOCKING_THREADS);
+        let runtime = runtime
             .enable_all()
-            .max_blocking_threads(processors.max(DISK_THREADS))
             .build()
             .context("cannot start the asynchronous runtime")?;
         let (cancel, leash) = (CancellationToken::new(), Arc::new(Leash::default()));

@@ -25,6 +25,7 @@ use tokio::io::AsyncWrite;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::io::SyncIoBridge;
 
+use super::bridge::bridged;
 use super::{
     Backend, Capacity, Command, Exit, Ledger, Limit, Reaper, Sandbox, SandboxError, SandboxSpec, Workspace,
 };
@@ -54,9 +55,8 @@ const CHUNK: usize = 16 * 1024;
 /// Bytes of a tar that are under way at once.
 const TAR_BUFFER: usize = 256 * 1024;
 
-/// How many bring files out at once. Each holds a thread until what it hands on is stored, and storing needs threads
-/// too: there have to be more of those.
-const PACKING: usize = 64;
+/// How many bring files out at once: each has a thread until what it hands on is stored.
+const PACKING: usize = 16;
 
 /// What the engine needs of the process it runs in.
 #[derive(Clone, Debug)]
@@ -344,7 +344,8 @@ impl Sandbox for LocalSandbox {
         let (sender, mut receiver) = tokio::io::duplex(TAR_BUFFER);
         let sender = SyncIoBridge::new(sender);
         let (workspace, path) = (self.workspace.clone(), from.to_owned());
-        let packing = self.with_files(move |_| transfer::pack(&workspace, &path, sender));
+        let files = Arc::clone(&self.files);
+        let packing = bridged(move || files.with(|_| transfer::pack(&workspace, &path, sender)));
         let (packed, passed) = tokio::join!(packing, async move {
             let passed = tokio::io::copy(&mut receiver, into).await;
             // With nobody to take it, the rest of the tar is not made.
@@ -352,7 +353,7 @@ impl Sandbox for LocalSandbox {
             passed
         });
         passed.map_err(|error| SandboxError::io(format!("cannot store what `{from}` holds"), error))?;
-        packed
+        packed.map_err(|error| SandboxError::io(format!("cannot pack `{from}`"), error))?
     }
 
     #[cfg(unix)]
@@ -393,15 +394,17 @@ impl LocalSandbox {
         work: impl FnOnce(&Files) -> Result<T, SandboxError> + Send + 'static,
     ) -> Result<T, SandboxError> {
         let files = Arc::clone(&self.files);
-        blocking(move || {
-            let _in_use = files.in_use.lock().unwrap_or_else(PoisonError::into_inner);
-            work(&files)
-        })
-        .await
+        blocking(move || files.with(work)).await
     }
 }
 
 impl Files {
+    /// Works on them when nobody else does.
+    fn with<T>(&self, work: impl FnOnce(&Self) -> T) -> T {
+        let _in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        work(self)
+    }
+
     fn remove(&self) -> Result<(), SandboxError> {
         let emptied = self.run.mode.empty(&self.directory);
         let removed = emptied.and_then(|()| remove_tree(&self.directory));

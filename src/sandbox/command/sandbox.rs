@@ -369,7 +369,7 @@ impl CommandSandbox {
 async fn pack(workspace: &Workspace, into: tokio::io::DuplexStream) -> std::io::Result<()> {
     let workspace = workspace.clone();
     let into = SyncIoBridge::new(into);
-    bridged(move || pack::pack(&workspace, "".into(), pack::ROOT, into).map(drop)).await
+    bridged(move || pack::pack(&workspace, "".into(), pack::ROOT, into).map(drop)).await?
 }
 
 async fn blocking<T: Send + 'static>(

@@ -44,6 +44,7 @@ pub(super) async fn upload(
     // What kept the tar from being made says more than that it ended early.
     packing
         .await
+        .flatten()
         .map_err(|error| SandboxError::io("cannot read the workspace", error))?;
     uploaded.map_err(|error| failed("cannot copy the workspace into the container", error))
 }
@@ -51,7 +52,10 @@ pub(super) async fn upload(
 /// A tar of the files, made while it is read.
 pub(super) fn stream(
     workspace: Workspace,
-) -> (ReaderStream<DuplexStream>, impl Future<Output = io::Result<()>>) {
+) -> (
+    ReaderStream<DuplexStream>,
+    impl Future<Output = io::Result<io::Result<()>>>,
+) {
     let (sender, receiver) = tokio::io::duplex(BUFFER);
     let sender = SyncIoBridge::new(sender);
     let packing = bridged(
@@ -179,7 +183,7 @@ async fn rename(
     let (fed, passed) = tokio::join!(feeding, tokio::io::copy(&mut renamed, into));
     fed?;
     passed?;
-    renaming.await
+    renaming.await?
 }
 
 async fn stat(docker: &Docker, id: &str, path: &Utf8Path) -> Result<Option<PathStatResponse>, SandboxError> {

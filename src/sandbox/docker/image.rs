@@ -251,7 +251,10 @@ async fn build(
         }
     }
     drop(building);
-    packing.await.map_err(|error| SandboxError::io(cannot(), error))?;
+    packing
+        .await
+        .flatten()
+        .map_err(|error| SandboxError::io(cannot(), error))?;
     Ok(name)
 }
 

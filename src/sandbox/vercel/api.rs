@@ -116,9 +116,10 @@ pub(super) struct Command {
 }
 
 impl Command {
-    /// How long it took, once it has ended, where that is told.
+    /// How long it took, once it has ended, where that is told. Nothing takes no time at all.
     pub(super) fn took(&self) -> Option<Duration> {
-        Duration::try_from_secs_f64(self.duration_ms? / 1_000.0).ok()
+        let took = Duration::try_from_secs_f64(self.duration_ms? / 1_000.0).ok()?;
+        (!took.is_zero()).then_some(took)
     }
 }
 

@@ -497,12 +497,30 @@ fn body<'a>(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use camino::Utf8Path;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-    use super::{Document, Problem, Script, Session, Status};
+    use tokio::time::{Instant, advance};
+
+    use super::{Document, Problem, Script, Session, Status, is_whole};
     use crate::sandbox::vercel::client::{Client, Credentials};
     use crate::sandbox::vercel::printed::MAX_PRINTED;
+
+    #[tokio::test(start_paused = true)]
+    async fn output_is_whole_where_it_ended_when_its_command_did() {
+        let since = Instant::now();
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        advance(Duration::from_secs(10)).await;
+        let end = Instant::now();
+        assert!(is_whole(end, since, None), "its end is known at once");
+        advance(Duration::from_secs(30)).await;
+        assert!(!is_whole(end, since, None), "late, and nothing told");
+        assert!(is_whole(end, since, seconds(10)), "only the answer was late");
+        assert!(is_whole(end, since, seconds(11)));
+        assert!(!is_whole(end, since, seconds(12)), "it ran on");
+    }
 
     #[tokio::test]
     async fn a_script_that_prints_without_end_is_given_up() {

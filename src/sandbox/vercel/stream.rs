@@ -11,7 +11,7 @@ use super::api::Command;
 use super::client::{Ask, unreachable};
 use super::error::{Problem, VercelError};
 
-/// After so much silence it is asked whether the command still runs.
+/// After so much silence the command may be over, or the stream lost.
 pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A longer line is no line of the API.

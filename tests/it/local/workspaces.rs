@@ -278,9 +278,8 @@ async fn a_store_that_fails_ends_the_download() {
 
 #[test]
 fn however_many_bring_out_large_files_at_once_all_of_them_end() {
-    // One thread more than may be busy with packing.
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .max_blocking_threads(65)
+        .max_blocking_threads(1)
         .enable_all()
         .build()
         .unwrap();

@@ -244,7 +244,7 @@ async fn output_is_read_once_where_only_the_answer_about_its_command_is_late() {
     let bench = Bench::light(vec![late], "SANDBOX\n");
     let engine = backend(&config(&bench.vercel.base_url()));
     let mut sandbox = start(&engine, "late").await;
-    sh(&mut *sandbox, "agent").await;
+    sh(&mut *sandbox, "agent takes-0.05s").await;
     assert_eq!(bench.vercel.state().counts.of(Route::Wait), 1);
     assert_eq!(bench.vercel.state().counts.of(Route::Logs), 1);
     sandbox.stop().await.unwrap();
