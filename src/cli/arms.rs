@@ -169,7 +169,7 @@ pub(super) fn share(head: &mut RunPlan, base: &mut RunPlan, most: Option<usize>)
 /// Threads for disk work and for looking up hosts, however large the wave: each takes memory. On Windows, whoever reads what
 /// a command prints has one as long as the command is silent.
 #[cfg(unix)]
-const BLOCKING_THREADS: usize = 64;
+const BLOCKING_THREADS: usize = 32;
 
 /// Runs arms, and whatever else waits for something; SIGINT and SIGTERM cancel all of it.
 pub(super) struct Driver {
