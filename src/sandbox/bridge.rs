@@ -21,7 +21,8 @@ pub(super) fn bridged<T: Send + 'static>(
         });
     async move {
         thread?;
-        end.await.map_err(io::Error::other)
+        end.await
+            .map_err(|_| io::Error::other("the thread that does it has panicked"))
     }
 }
 
@@ -55,7 +56,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_panics_is_a_failure() {
-        let ended = bridged::<()>(|| panic!("on purpose")).await;
-        assert!(ended.is_err());
+        let error = bridged::<()>(|| panic!("on purpose")).await.unwrap_err();
+        assert_eq!(error.to_string(), "the thread that does it has panicked");
     }
 }

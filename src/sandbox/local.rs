@@ -58,6 +58,9 @@ const TAR_BUFFER: usize = 256 * 1024;
 /// How many bring files out at once: each has a thread until what it hands on is stored.
 const PACKING: usize = 16;
 
+/// How many are removed at once, so that what still runs finds a thread for its own files.
+const REMOVING: usize = 8;
+
 /// What the engine needs of the process it runs in.
 #[derive(Clone, Debug)]
 pub struct LocalOptions {
@@ -100,6 +103,8 @@ struct Run {
     open_files: Option<u64>,
     /// Has [`PACKING`] permits.
     packing: Semaphore,
+    /// Has [`REMOVING`] permits.
+    removing: Semaphore,
 }
 
 impl LocalBackend {
@@ -140,6 +145,7 @@ impl LocalBackend {
                 mode,
                 open_files,
                 packing: Semaphore::new(PACKING),
+                removing: Semaphore::new(REMOVING),
             }),
         })
     }
@@ -367,6 +373,8 @@ impl Sandbox for LocalSandbox {
     async fn stop(mut self: Box<Self>) -> Result<(), SandboxError> {
         self.files.stopped.store(true, Ordering::Relaxed);
         let killed = self.processes.stop(&self.files.directory).await;
+        // Nobody ever closes the semaphore.
+        let _removing = self.files.run.removing.acquire().await;
         let removed = self.with_files(|files| files.remove()).await;
         killed.and(removed)
     }

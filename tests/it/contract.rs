@@ -151,6 +151,7 @@ macro_rules! contract {
                 a_large_file_comes_back_whole
                 nothing_of_this_machine_is_brought_out
                 a_result_may_be_a_link_within_the_workspace
+                a_store_that_fails_ends_a_download_however_much_is_still_to_come
                 an_old_result_is_removed_and_nothing_else
                 what_a_dropped_command_wrote_is_brought_out
                 an_old_result_is_not_brought_out_though_no_command_began

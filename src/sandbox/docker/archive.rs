@@ -180,9 +180,15 @@ async fn rename(
         drop(feed);
         fed
     };
-    let (fed, passed) = tokio::join!(feeding, tokio::io::copy(&mut renamed, into));
-    fed?;
+    let passing = async move {
+        let passed = tokio::io::copy(&mut renamed, into).await;
+        // With nobody to take it, the rest is not made, and what it is made of not asked for.
+        drop(renamed);
+        passed
+    };
+    let (fed, passed) = tokio::join!(feeding, passing);
     passed?;
+    fed?;
     renaming.await?
 }
 

@@ -112,13 +112,13 @@ pub(super) struct Command {
     pub(super) exit_code: Option<i32>,
     /// Milliseconds from its start to its end.
     #[serde(default)]
-    duration_ms: Option<f64>,
+    duration_ms: Option<serde_json::Value>,
 }
 
 impl Command {
     /// How long it took, once it has ended, where that is told. Nothing takes no time at all.
     pub(super) fn took(&self) -> Option<Duration> {
-        let took = Duration::try_from_secs_f64(self.duration_ms? / 1_000.0).ok()?;
+        let took = Duration::try_from_secs_f64(self.duration_ms.as_ref()?.as_f64()? / 1_000.0).ok()?;
         (!took.is_zero()).then_some(took)
     }
 }

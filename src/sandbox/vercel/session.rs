@@ -501,7 +501,6 @@ mod tests {
 
     use camino::Utf8Path;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-
     use tokio::time::{Instant, advance};
 
     use super::{Document, Problem, Script, Session, Status, is_whole};

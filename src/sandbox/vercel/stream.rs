@@ -154,6 +154,8 @@ fn broken(data: Option<&Value>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::{Line, read};
 
     #[test]
@@ -164,6 +166,17 @@ mod tests {
         );
         let command = r#"{"command":{"id":"c","name":"sh","args":["-c"],"exitCode":3}}"#;
         assert!(matches!(line(command), Some(Line::Command(command)) if command.exit_code == Some(3)));
+        let took = |told: &str| {
+            let told = format!(r#"{{"command":{{"id":"c","exitCode":0,"durationMs":{told}}}}}"#);
+            match line(&told) {
+                Some(Line::Command(command)) => command.took(),
+                _ => None,
+            }
+        };
+        assert_eq!(took("1500"), Some(Duration::from_millis(1500)));
+        for nothing in ["0", "-1", "null", "\"12\"", "{}"] {
+            assert_eq!(took(nothing), None, "{nothing}");
+        }
         let broken = r#"{"stream":"error","data":{"code":"sandbox_stopped","message":"gone"}}"#;
         assert!(matches!(line(broken), Some(Line::Broken(why)) if why == "sandbox_stopped: gone"));
         assert!(line(r#"{"heartbeat":1}"#).is_none());

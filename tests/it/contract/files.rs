@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::Bench;
 use super::endings::drop_when_ready;
-use crate::support::sandbox::{sh, shell};
+use crate::support::sandbox::{PATIENCE, sh, shell};
 
 /// Names that a shell, a tar or a command line would stumble over.
 const ODD: [&str; 7] = [
@@ -215,6 +215,25 @@ pub(super) async fn a_result_may_be_a_link_within_the_workspace(bench: &Bench) {
     assert_eq!(one["result.json"].1, "result");
     let tree = download(&mut *sandbox, "tree").await.unwrap();
     assert_eq!(tree["tree/deep/r.json"].1, "result");
+    sandbox.stop().await.unwrap();
+}
+
+pub(super) async fn a_store_that_fails_ends_a_download_however_much_is_still_to_come(bench: &Bench) {
+    let mut sandbox = bench.start("full").await;
+    sh(
+        &mut *sandbox,
+        "head -c 3000000 /dev/urandom >large; ln -s large link",
+    )
+    .await;
+    for from in ["large", "link"] {
+        let mut full =
+            tokio::io::BufWriter::with_capacity(1, tokio::fs::File::create("/dev/full").await.unwrap());
+        let downloaded = sandbox.download(Utf8Path::new(from), &mut full);
+        let ended = tokio::time::timeout(PATIENCE, downloaded)
+            .await
+            .expect("it waits for itself");
+        assert!(ended.is_err(), "{from}");
+    }
     sandbox.stop().await.unwrap();
 }
 
