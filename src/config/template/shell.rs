@@ -48,6 +48,11 @@ const AS_END: Place = Place {
     instead: "write another word after `<<`",
 };
 
+const AS_CUT: Place = Place {
+    name: "in a here-document whose end begins as such a line does: some shells lose a part of it",
+    instead: "write another word after `<<`",
+};
+
 /// What surrounds the next character of a shell command.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Quoting {
@@ -88,7 +93,7 @@ impl Quoting {
     /// Goes on over text of the command itself.
     ///
     /// # Errors
-    /// The value that was inserted last ends a here-document.
+    /// The value that was inserted last ends a here-document, or is cut there.
     pub(super) fn read(&mut self, text: &str) -> Result<(), Place> {
         let mut rest = text.chars().peekable();
         while let Some(c) = rest.next() {
@@ -124,7 +129,7 @@ impl Quoting {
     /// The command has come to its end.
     ///
     /// # Errors
-    /// The value that was inserted last ends a here-document.
+    /// The value that was inserted last ends a here-document, or is cut there.
     pub(super) fn end(mut self) -> Result<(), Place> {
         self.end_line()
     }
@@ -208,6 +213,9 @@ impl Quoting {
         };
         if lines.contains(&Line::EndByValue) {
             return Err(AS_END);
+        }
+        if lines.contains(&Line::CutByValue) {
+            return Err(AS_CUT);
         }
         let mut in_doubt = outer.iter().any(|line| *line != Line::Body);
         match (last, self.open.last_mut()) {

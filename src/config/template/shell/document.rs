@@ -81,6 +81,9 @@ pub(super) enum Line {
     End,
     /// Its end by a value: what was to be a line of the body.
     EndByValue,
+    /// A line with a value in it that dash 0.5.12, the `sh` of Debian and Ubuntu, loses a byte of: what follows the
+    /// beginning of the end's word there is no ASCII.
+    CutByValue,
     /// Its end for some shells.
     Doubtful,
 }
@@ -124,12 +127,24 @@ impl Document {
         let may_end = joined_at.is_some_and(|at| ends(&line[at..]))
             // To bash, within a substitution.
             || self.without_tabs(&line).strip_prefix(&self.word.text).is_some_and(|rest| rest.contains(')'));
+        let is_cut = || self.is_cut(&line) || joined_at.is_some_and(|at| self.is_cut(&line[at..]));
         match ends(&line) {
             ends if filled && (ends || may_end) => Line::EndByValue,
+            _ if filled && is_cut() => Line::CutByValue,
             true if !is_joined => Line::End,
             ends if ends || may_end => Line::Doubtful,
             _ => Line::Body,
         }
+    }
+
+    fn is_cut(&self, line: &str) -> bool {
+        let line = self.without_tabs(line);
+        let same = line
+            .chars()
+            .zip(self.word.text.chars())
+            .take_while(|(one, other)| one == other);
+        let same = same.count();
+        same > 0 && line.chars().nth(same).is_some_and(|next| !next.is_ascii())
     }
 
     fn without_tabs<'a>(&self, line: &'a str) -> &'a str {

@@ -202,6 +202,28 @@ fn no_value_ends_a_here_document() {
     assert!(said.contains(" in the word after `<<`\n"), "{said}");
 }
 
+#[test]
+fn no_value_is_cut_by_a_here_document_whose_end_it_begins_as() {
+    let as_cut = "in a here-document whose end begins as such a line does: some shells lose a part of it\nwrite another word after `<<`";
+    for (text, value) in [
+        ("cat <<END\n{v}\nEND", "Eé"),
+        ("cat <<END\n{v}\nEND", "E𐅠)q*r"),
+        ("cat <<END\nfirst\n{v}\nEND", "END☃"),
+        ("cat <<END\nE{v}\nEND", "é"),
+        ("cat <<'END'\n{v}é\nEND", "EN"),
+        ("cat <<-END\n\t{v}\nEND", "Eé"),
+        ("cat <<END\nfirst\\\n{v}\nEND", "Eé"),
+        ("cat <<END; cat <<OTHER\nx\nEND\n{v}\nOTHER", "Oé"),
+    ] {
+        let said = refused(text, value);
+        assert_eq!(said, format!("cannot quote `{value}` for the `{{v}}` {as_cut}"));
+    }
+    for value in ["éE", "e\u{301}", " Eé", "Ea é"] {
+        reads_back(&["cat <<END\n{v}\nEND"], value);
+    }
+    reads_back(&["cat <<OTHER\n{v}\nOTHER"], "ENDé☃");
+}
+
 /// Pieces of commands; `{v}` is the value.
 const PIECES: [&str; 36] = [
     "{v}", "{v}", "{v}", " ", " ", "\n", "\n", "'", "\"", "`", "$(", ")", "(", "${x:-", "}}", "$((", "))",
@@ -226,7 +248,10 @@ proptest! {
 
     #[test]
     fn every_shell_reads_back_any_id(value in "([ -~]|\\PC){1,12}") {
-        reads_back(&PRINTING, &value);
+        // Some of the here-documents are no place for it.
+        let texts: Vec<_> = PRINTING.into_iter().filter(|text| render(text, &value).is_ok()).collect();
+        prop_assert!(texts.len() == PRINTING.len() || value.starts_with('E') && !value.is_ascii());
+        reads_back(&texts, &value);
     }
 }
 
