@@ -111,8 +111,9 @@ async fn memory_that_a_command_used_up_and_got_over_is_not_blamed_on_the_next_on
 /// Room for what the engine itself needs for a moment to start a command.
 const MEMORY: u64 = 64_000_000;
 
-/// Uses up the memory.
-const EAT: &str = "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}";
+/// Uses up the memory, and is what the kernel kills first for it.
+const EAT: &str =
+    "echo 1000 >/proc/self/oom_score_adj; x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}";
 
 #[tokio::test]
 async fn a_user_that_is_not_root_owns_the_workspace_and_is_killed_like_any_other() {
