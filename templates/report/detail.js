@@ -139,8 +139,17 @@ dialog.addEventListener("click", (event) => {
 
 const tip = byId("tip");
 
-function showTip(lines, box) {
+// What the tip is about, and where that was when the tip was put there.
+let told;
+
+// `box` is the part of the element that the tip is about: all of it where nothing else is said.
+function showTip(lines, about, box = about.getBoundingClientRect()) {
   tip.replaceChildren(el("b", {}, lines[0]), ...lines.slice(1).filter(Boolean).map((line) => el("div", {}, line)));
+  told = { about, at: about.getBoundingClientRect() };
+  placeTip(box);
+}
+
+function placeTip(box) {
   tip.hidden = false;
   const { width, height } = tip.getBoundingClientRect();
   const left = Math.min(Math.max(8, box.left + box.width / 2 - width / 2), innerWidth - width - 8);
@@ -153,7 +162,18 @@ function hideTip() {
   tip.hidden = true;
 }
 
-addEventListener("scroll", hideTip, { passive: true, capture: true });
+// A browser tells late that it scrolled, also that it brought into view what got the focus: the tip of that goes with it.
+function followTip() {
+  if (tip.hidden) return;
+  const box = told.about.getBoundingClientRect();
+  if (box.left === told.at.left && box.top === told.at.top) return;
+  told.at = box;
+  const seen = box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth;
+  if (seen && told.about === document.activeElement) placeTip(box);
+  else hideTip();
+}
+
+addEventListener("scroll", followTip, { passive: true, capture: true });
 addEventListener("keydown", (event) => {
   if (event.key === "Escape") hideTip();
 });

@@ -122,7 +122,7 @@ grid.addEventListener("click", (event) => {
 for (const kind of ["pointerover", "focusin"]) {
   grid.addEventListener(kind, (event) => {
     const { pair } = event.target;
-    if (pair && event.pointerType !== "touch") showTip(tipOf(pair), event.target.getBoundingClientRect());
+    if (pair && event.pointerType !== "touch") showTip(tipOf(pair), event.target);
     else hideTip();
   });
 }

@@ -45,7 +45,7 @@ timeline?.addEventListener("pointermove", (event) => {
     `${ended.join(", ")}, ${duration(bar.seconds)} from ${duration(bar.start)} on`,
     phases.filter(Boolean).join(" · "),
   ];
-  showTip(lines, { left: event.clientX, width: 0, top: event.clientY - 6, bottom: event.clientY + 12 });
+  showTip(lines, timeline, { left: event.clientX, width: 0, top: event.clientY - 6, bottom: event.clientY + 12 });
 });
 timeline?.addEventListener("pointerleave", hideTip);
 timeline?.addEventListener("click", (event) => {

@@ -169,6 +169,41 @@ shown("is used by keyboard alone", () => usual, async (page) => {
   assert.equal(await page.locator("#list tr.inside").count(), 1);
 });
 
+// A scroll is told with the next picture that the browser draws.
+const drawn = (page) =>
+  page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+
+shown(
+  "what a cell is stays told next to it where its focus scrolls the page",
+  () => usual,
+  async (page) => {
+    const tip = page.locator("#tip");
+    const focused = page.locator("#grid td:focus");
+    const apart = async () => {
+      const [one, other] = [await tip.boundingBox(), await focused.boundingBox()];
+      return Math.max(one.y - (other.y + other.height), other.y - (one.y + one.height));
+    };
+    const first = await page.locator("#grid td[tabindex='0']").elementHandle();
+    await first.focus();
+    await drawn(page);
+    const { y } = await first.boundingBox();
+    for (let presses = 0; presses < 30 && y === (await first.boundingBox()).y; presses += 1) {
+      assert.ok((await tip.isVisible()) && (await apart()) < 12, "next to it");
+      await page.keyboard.press("ArrowDown");
+      await drawn(page);
+    }
+    assert.notEqual((await first.boundingBox()).y, y);
+    assert.ok((await tip.isVisible()) && (await apart()) < 12, "next to it when it has scrolled");
+    await page.evaluate(() => scrollBy(0, -20));
+    await drawn(page);
+    assert.ok((await tip.isVisible()) && (await apart()) < 12, "goes with it");
+    await page.evaluate(() => scrollTo(0, 0));
+    await drawn(page);
+    assert.ok(await tip.isHidden(), "and away with it");
+  },
+  { viewport: { width: 1280, height: 300 } },
+);
+
 shown("tells under the pointer what a cell and a bar are", () => usual, async (page) => {
   await page.hover("#grid td.s-down >> nth=0");
   assert.match(await page.locator("#tip").textContent(), /PASS→FAIL.*now 0\/2 in .*before \d\/2 in /);
