@@ -21,6 +21,12 @@ pub enum Outcome {
     Cancelled,
 }
 
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
+    }
+}
+
 impl Outcome {
     /// Whether the attempt gave a result: passed, failed or timed out.
     pub fn is_graded(self) -> bool {

@@ -48,9 +48,9 @@ fn case(pair: &PairSummary) -> TestCase {
             status
         }
         Verdict::Fail | Verdict::Error => {
-            let of_verdict = match pair.verdict {
-                Verdict::Fail => NonSuccessKind::Failure,
-                _ => NonSuccessKind::Error,
+            let (of_verdict, outcome) = match pair.verdict {
+                Verdict::Fail => (NonSuccessKind::Failure, Outcome::Failed),
+                _ => (NonSuccessKind::Error, Outcome::Errored),
             };
             let mut status = TestCaseStatus::non_success(of_verdict);
             // The first of its kind stands for the pair, the others were tried after or beside it.
@@ -68,9 +68,7 @@ fn case(pair: &PairSummary) -> TestCase {
                 ),
                 (None, _) => graded.clone(),
             });
-            if let Some(error) = first.and_then(|first| attempts[first].error.as_ref()) {
-                status.set_type(error.class.to_string());
-            }
+            status.set_type(first.map_or_else(|| outcome.to_string(), |first| cause(attempts[first])));
             status.set_description(words.unwrap_or(graded));
             let others = attempts.iter().enumerate().filter(|(at, _)| Some(*at) != first);
             status.add_reruns(others.filter_map(|(_, attempt)| rerun(attempt)));
@@ -97,11 +95,17 @@ fn rerun(attempt: &AttemptRecord) -> Option<TestRerun> {
     let words = why(attempt)?;
     rerun.set_time(seconds(attempt.seconds));
     rerun.set_message(format!("attempt {} {}", attempt.index, first_line(&words)));
-    if let Some(error) = &attempt.error {
-        rerun.set_type(error.class.to_string());
-        rerun.set_description(&*error.message);
-    }
+    rerun.set_type(cause(attempt));
+    rerun.set_stack_trace(words);
     Some(rerun)
+}
+
+/// The class of an attempt's error, or else how it ended: what Surefire has an exception's name for.
+fn cause(attempt: &AttemptRecord) -> String {
+    match &attempt.error {
+        Some(error) => error.class.to_string(),
+        None => attempt.outcome.to_string(),
+    }
 }
 
 fn first_line(text: &str) -> &str {

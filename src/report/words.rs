@@ -5,6 +5,9 @@ use console::measure_text_width;
 use crate::model::comparison::ComparisonVerdict;
 use crate::plan::amount;
 
+/// Decimals of a small difference at most.
+const MOST_DECIMALS: i32 = 6;
+
 /// `207 of 237` as `87.3 %`; `None` of none. All and none are 100.0 and 0.0, and nothing else is.
 pub fn rate(passed: usize, of: usize) -> Option<String> {
     let tenths = match (passed, of) {
@@ -16,9 +19,15 @@ pub fn rate(passed: usize, of: usize) -> Option<String> {
     Some(format!("{:.1} %", tenths / 10.0))
 }
 
-/// A difference of rates, as a fraction, in percentage points: `−1.7 pp`.
+/// A difference of rates, as a fraction, in percentage points: `−1.7 pp`. One that is too small for a decimal has more of
+/// them: only no difference is `±0.0 pp`.
 pub fn points(delta: f64) -> String {
-    signed((delta * 1000.0).round() / 10.0, 1, "pp")
+    let rounded = |decimals: i32| (delta * 100.0 * 10_f64.powi(decimals)).round() / 10_f64.powi(decimals);
+    // Of the rates of any suite there is, the smallest difference is far more than that.
+    let decimals = (1..=MOST_DECIMALS)
+        .find(|decimals| rounded(*decimals) != 0.0)
+        .unwrap_or(1);
+    signed(rounded(decimals), decimals as usize, "pp")
 }
 
 /// Seconds as `4.2s`, `42s`, `28m10s` or `2h05m`.
@@ -142,7 +151,9 @@ mod tests {
     fn differences_carry_their_sign() {
         assert_eq!(points(-0.0169), "−1.7 pp");
         assert_eq!(points(0.1 + 0.2), "+30.0 pp");
-        assert_eq!(points(-0.0001), "±0.0 pp");
+        assert_eq!(points(0.3 - (0.1 + 0.2)), "±0.0 pp");
+        assert_eq!(points(4999.0 / 5000.0 - 1.0), "−0.02 pp");
+        assert_eq!(points(1.0 / 100_000.0), "+0.001 pp");
         assert_eq!(relative(1690.0, 1032.0).as_deref(), Some("−39 %"));
         assert_eq!(relative(0.0, 1.0), None);
     }

@@ -56,7 +56,10 @@ pub(super) fn timeline(timeline: &Timeline) -> String {
 /// One path for each kind of thing, so that a page with ten thousand attempts has a dozen of them.
 fn paths(timeline: &Timeline, first: usize, lanes: usize) -> BTreeMap<&'static str, String> {
     let mut paths: BTreeMap<&str, String> = BTreeMap::new();
-    let scale = ACROSS / timeline.wall.max(f64::MIN_POSITIVE);
+    let scale = match timeline.wall > 0.0 {
+        true => ACROSS / timeline.wall,
+        false => 0.0,
+    };
     let shown = timeline
         .bars
         .iter()

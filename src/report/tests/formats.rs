@@ -62,16 +62,19 @@ fn junit_has_a_case_for_each_pair_and_tells_failures_from_errors() {
         <testsuite name="opus" tests="5" skipped="1" errors="1" failures="1" time="11.000">
             <testcase name="passes" classname="opus" time="3.000"/>
             <testcase name="flaky" classname="opus" time="3.750">
-                <flakyFailure time="2.250" message="attempt 1 failed: the page loads">
+                <flakyFailure time="2.250" message="attempt 1 failed: the page loads" type="failed">
+                    <stackTrace>failed: the page loads</stackTrace>
                 </flakyFailure>
             </testcase>
             <testcase name="throttled" classname="opus" time="1.000">
                 <error message="no attempt gave a result; the first throttled: HTTP 429" type="throttled">throttled: HTTP 429</error>
             </testcase>
             <testcase name="lost" classname="opus" time="3.250">
-                <failure message="0 of 1 attempts passed, 2 planned, so that it is not firm; the first failed: the page loads">failed: the page loads</failure>
-                <rerunError time="1.000" message="attempt 2 sandbox_lost: it went away]]&gt;" type="sandbox_lost">it went away]]&gt;
-    bye</rerunError>
+                <failure message="0 of 1 attempts passed, 2 planned, so that it is not firm; the first failed: the page loads" type="failed">failed: the page loads</failure>
+                <rerunError time="1.000" message="attempt 2 sandbox_lost: it went away]]&gt;" type="sandbox_lost">
+                    <stackTrace>sandbox_lost: it went away]]&gt;
+    bye</stackTrace>
+                </rerunError>
             </testcase>
             <testcase name="not-run" classname="opus" time="0.000">
                 <skipped message="the run ended before it had a result"/>
@@ -79,8 +82,9 @@ fn junit_has_a_case_for_each_pair_and_tells_failures_from_errors() {
         </testsuite>
         <testsuite name="&lt;x&gt; &amp; &quot;y&quot;" tests="1" skipped="0" errors="0" failures="1" time="11.250">
             <testcase name="]]&gt;&lt;failure/&gt;" classname="&lt;x&gt; &amp; &quot;y&quot;" time="11.250">
-                <failure message="0 of 2 attempts passed; the first failed: the page loads">failed: the page loads</failure>
-                <rerunFailure time="9.000" message="attempt 2 ran past its time limit">
+                <failure message="0 of 2 attempts passed; the first failed: the page loads" type="failed">failed: the page loads</failure>
+                <rerunFailure time="9.000" message="attempt 2 ran past its time limit" type="timed_out">
+                    <stackTrace>ran past its time limit</stackTrace>
                 </rerunFailure>
             </testcase>
         </testsuite>

@@ -27,6 +27,19 @@ fn data(page: &str) -> serde_json::Value {
 }
 
 #[test]
+fn a_run_that_took_no_time_is_drawn_all_the_same() {
+    let mut summary = small();
+    summary.run.wall_seconds = 0.0;
+    for pair in &mut summary.pairs {
+        for attempt in &mut pair.attempts {
+            (attempt.seconds, attempt.started_offset) = (0.0, Some(0.0));
+        }
+    }
+    let page = html(&summary).unwrap();
+    assert!(!page.contains("NaN") && !page.contains("inf"), "{page}");
+}
+
+#[test]
 fn the_page_has_the_headline_and_the_sentences_of_the_terminal() {
     let mut against = small();
     against.comparison = Some(compared(3, 2, 2));

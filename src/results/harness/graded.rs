@@ -4,23 +4,22 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::ReadError;
 use super::evals;
-use super::value::{score, shown};
+use super::value::{reaches, score, shown};
 use crate::config::Grade;
 use crate::model::{Reading, ReadingVerdict};
-use crate::results::json;
+use crate::results::json::{self, BadJson};
 
 /// More attempts than any pair has.
 const MOST_ROWS: usize = 10_000;
 
 /// Reads one document of any JSON.
 pub(super) fn read(text: &str, at: &Grade) -> Result<Reading, ReadError> {
-    json::parse::<Once>(text)?;
-    grade(json::parse(text)?, at)
+    grade(parse_once(text)?, at)
 }
 
 /// Reads JSON Lines, a row an attempt; lines with nothing in them are none.
@@ -78,7 +77,7 @@ fn grade(document: Value, at: &Grade) -> Result<Reading, ReadError> {
     };
     let passed = match (passed, number) {
         (Some(passed), _) => passed,
-        (None, Some(number)) => number >= at.threshold,
+        (None, Some(number)) => reaches(number, at.threshold),
         (None, None) => {
             let places: Vec<String> = [&at.passed, &at.score]
                 .into_iter()
@@ -111,7 +110,13 @@ fn misplaced(pointer: Option<&str>, expected: &str, found: &Value) -> ReadError 
     )
 }
 
-/// JSON in which no object has a key twice: two grades are none.
+/// Parses JSON in which no object has a key twice: two grades are none.
+pub(super) fn parse_once<T: DeserializeOwned>(text: &str) -> Result<T, BadJson> {
+    json::parse::<Once>(text)?;
+    json::parse(text)
+}
+
+/// What has no key twice.
 struct Once;
 
 impl<'de> Deserialize<'de> for Once {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::ReadError;
+use super::graded::parse_once;
 use super::value::{beyond_a_score, count, failure, known, lenient, not_negative, score, total};
 use crate::model::{Check, Reading, ReadingVerdict, Usage};
-use crate::results::json;
 
 /// The reward that counts where a trial has several.
 const REWARD: &str = "reward";
@@ -76,7 +76,7 @@ struct Timing {
 /// An exception that leaves no valid reward, by harbor's own classes, is an error; else the reward decides, and 1
 /// passes. A trial without a reward, or with one that is not from 0 to 1, has no grade.
 pub(super) fn read(text: &str) -> Result<Reading, ReadError> {
-    let trial: Trial = json::parse(text)?;
+    let trial: Trial = parse_once(text)?;
     if trial.trial_name.is_empty() {
         return Err(ReadError::document("harbor", "`trial_name` is empty"));
     }

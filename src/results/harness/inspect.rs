@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::ReadError;
+use super::graded::parse_once;
 use super::value::{
     as_name, beyond_a_score, count, failure, known, lenient, not_negative, note, score, total,
 };
@@ -47,6 +48,12 @@ struct Eval {
 struct Results {
     #[serde(default)]
     headline: Option<Headline>,
+    /// Samples times epochs.
+    #[serde(default, deserialize_with = "count")]
+    total_samples: Option<u64>,
+    /// What decided that samples need not run.
+    #[serde(default)]
+    early_stopping: Value,
 }
 
 #[derive(Deserialize)]
@@ -71,6 +78,9 @@ struct Sample {
     scores: Option<BTreeMap<String, Score>>,
     #[serde(default)]
     error: Option<LogError>,
+    /// Who said afterwards that it does not count, and why.
+    #[serde(default)]
+    invalidation: Value,
     #[serde(default, deserialize_with = "lenient")]
     model_usage: BTreeMap<String, ModelUsage>,
     #[serde(default, deserialize_with = "lenient")]
@@ -157,7 +167,7 @@ enum Grade {
 impl Log {
     fn parse(bytes: &[u8]) -> Result<Self, ReadError> {
         if !crate::zip::is_zip(bytes) {
-            return Ok(json::parse(&without_constants(json::text(bytes)?))?);
+            return Ok(parse_once(&without_constants(json::text(bytes)?))?);
         }
         let mut archive = Archive::open(bytes, LIMITS)?;
         let names = archive.names();
@@ -188,12 +198,18 @@ impl Log {
 
     fn samples(&self) -> Result<&[Sample], ReadError> {
         let samples = self.samples.as_deref().unwrap_or_default();
-        match samples.is_empty() {
-            true => Err(ReadError::document(
-                "inspect",
-                "there are no samples in it\nwas the eval run with `--no-log-samples`?",
-            )),
-            false => Ok(samples),
+        let missing = |what: &str| Err(ReadError::document("inspect", what));
+        let results = self
+            .results
+            .as_ref()
+            .filter(|results| results.early_stopping.is_null());
+        let total = results
+            .and_then(|results| results.total_samples)
+            .unwrap_or_default();
+        match samples.len() {
+            0 => missing("there are no samples in it\nwas the eval run with `--no-log-samples`?"),
+            here if (here as u64) < total => missing(&format!("{here} of its {total} samples are in it")),
+            _ => Ok(samples),
         }
     }
 
@@ -260,6 +276,12 @@ impl Log {
             return Grade::Errored {
                 why: error.message.trim().to_owned(),
                 retry: true,
+            };
+        }
+        if !sample.invalidation.is_null() {
+            return Grade::Errored {
+                why: "it was invalidated".to_owned(),
+                retry: false,
             };
         }
         let scores = sample.scores.iter().flatten();
@@ -378,7 +400,7 @@ fn errored(error: &str) -> Reading {
 
 fn entry<T: for<'de> Deserialize<'de>>(archive: &mut Archive<'_>, name: &str) -> Result<T, ReadError> {
     let bytes = archive.read(name)?;
-    let parsed = json::text(&bytes).and_then(|text| json::parse(&without_constants(text)));
+    let parsed = json::text(&bytes).and_then(|text| parse_once(&without_constants(text)));
     parsed.map_err(|problem| ReadError::Entry {
         name: name.to_owned(),
         problem,

@@ -32,8 +32,14 @@ struct Case {
     words: String,
 }
 
-/// An `<error>`, in whatever test case, is an error; else a `<failure>` fails; else at least one test case has to have
-/// run. A failure that a later run of the same case made good (`flakyFailure`) is none.
+impl Case {
+    fn says_nothing(&self) -> bool {
+        self.message.is_none() && self.words.is_empty()
+    }
+}
+
+/// An `<error>`, in whatever test case, is an error; else a `<failure>` fails; else no suite may count any, and at least
+/// one test case has to have run. A failure that a later run of the same case made good (`flakyFailure`) is none.
 pub(super) fn read(text: &str) -> Result<Reading, ReadError> {
     let report = Report::parse(text)?;
     let worst = report.cases.iter().map(|case| case.ending).max();
@@ -41,6 +47,7 @@ pub(super) fn read(text: &str) -> Result<Reading, ReadError> {
     let (verdict, error) = match worst {
         Some(Ending::Errored) => (ReadingVerdict::Errored { retry: true }, report.error()),
         Some(Ending::Failed) => (ReadingVerdict::Failed, None),
+        _ if report.counted.is_some() => (ReadingVerdict::Errored { retry: false }, report.counted.clone()),
         _ if !ran => {
             let why = match report.cases.len() {
                 0 => "there is no test case in it".to_owned(),
@@ -88,6 +95,9 @@ struct Report {
     cases: Vec<Case>,
     /// The times of the outermost suites together, where they say them.
     seconds: Option<f64>,
+    /// The failures or errors that a suite counts first of all, for where there is none to be seen. Which of both a tool
+    /// counts one as is not the same everywhere.
+    counted: Option<String>,
 }
 
 impl Report {
@@ -184,10 +194,7 @@ impl Report {
                 }
                 *case = Some(Case {
                     name: title(tag),
-                    ending: match was_run(tag) {
-                        true => Ending::Passed,
-                        false => Ending::Skipped,
-                    },
+                    ending: status(tag),
                     message: None,
                     words: String::new(),
                 });
@@ -199,7 +206,7 @@ impl Report {
                     _ => Ending::Skipped,
                 };
                 if let Some(case) = case
-                    && ending > case.ending
+                    && (ending > case.ending || (ending == case.ending && case.says_nothing()))
                 {
                     case.ending = ending;
                     case.message = attribute(tag, "message").filter(|message| !message.trim().is_empty());
@@ -207,13 +214,21 @@ impl Report {
                 }
             }
             // A suite that did not come to its cases.
-            ("error" | "failure", Some("testsuite")) => self.cases.push(Case {
+            ("error" | "failure", Some("testsuite" | "testsuites")) => self.cases.push(Case {
                 name: "the suite itself".to_owned(),
                 ending: Ending::Errored,
                 message: attribute(tag, "message"),
                 words: String::new(),
             }),
             _ => {}
+        }
+        if ["testsuite", "testsuites"].contains(&&*name) {
+            let counted = ["failures", "errors"].into_iter().find_map(|counter| {
+                let number: u64 = attribute(tag, counter)?.trim().parse().ok()?;
+                (number > 0)
+                    .then(|| format!("`<{name}>` says `{counter}=\"{number}\"`, and there is none in it"))
+            });
+            self.counted = self.counted.take().or(counted);
         }
         if name == "testsuite" && open.iter().all(|name| name == "testsuites") {
             let seconds = attribute(tag, "time").and_then(|time| time.trim().parse::<f64>().ok());
@@ -279,12 +294,17 @@ fn title(tag: &BytesStart<'_>) -> String {
     }
 }
 
-/// Whether a case was run at all: some tools say otherwise in an attribute, and have no element for it.
-fn was_run(tag: &BytesStart<'_>) -> bool {
-    const NOT_RUN: [&str; 4] = ["notrun", "disabled", "skipped", "suppressed"];
-    let says = |name| attribute(tag, name).unwrap_or_default().to_ascii_lowercase();
-    let said = [says("status"), says("result")];
-    said.iter().all(|word| !NOT_RUN.contains(&word.trim()))
+/// How a case ended as its tag has it: some tools say it in an attribute, and have no element for it.
+fn status(tag: &BytesStart<'_>) -> Ending {
+    let said = ["status", "result"].map(|name| attribute(tag, name).unwrap_or_default());
+    let ending = |said: &String| match &*said.trim().to_ascii_lowercase() {
+        "notrun" | "disabled" | "skipped" | "suppressed" => Ending::Skipped,
+        "fail" | "failed" | "failure" => Ending::Failed,
+        "error" | "errored" | "broken" => Ending::Errored,
+        _ => Ending::Passed,
+    };
+    let [status, result] = [ending(&said[0]), ending(&said[1])];
+    status.max(result)
 }
 
 /// An attribute's value; what cannot be unescaped stays as it stands.

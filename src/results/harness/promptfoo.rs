@@ -1,6 +1,6 @@
 //! Format `promptfoo`: what `promptfoo eval -o out.json` writes.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -43,6 +43,9 @@ struct Answer {
     prompt: Prompt,
     #[serde(default)]
     prompt_idx: u32,
+    /// Counts the tests, each repetition of one for itself.
+    #[serde(default, deserialize_with = "count")]
+    test_idx: Option<u64>,
     #[serde(default, deserialize_with = "lenient")]
     test_case: Test,
     #[serde(default)]
@@ -91,6 +94,8 @@ struct Prompt {
 struct Test {
     #[serde(default, deserialize_with = "lenient")]
     description: Option<String>,
+    #[serde(default)]
+    assert: Value,
 }
 
 #[derive(Deserialize)]
@@ -166,21 +171,59 @@ fn experiments(rows: &[Answer]) -> Vec<String> {
     rows.iter().map(experiment).collect()
 }
 
-/// The eval of each row: a test's name, with its variables where other tests of the experiment have the same.
+/// The eval of each row: a test's name, with its variables where other tests of the experiment have the same, and with a
+/// number, in the order of the tests, where only what they assert differs.
 fn evals(rows: &[Answer], experiments: &[String]) -> Vec<String> {
-    let mut tests: HashMap<(&str, String), HashSet<String>> = HashMap::new();
-    for (row, experiment) in rows.iter().zip(experiments) {
-        let of_name = tests.entry((experiment, row.test_name())).or_default();
-        of_name.insert(row.test_key());
-    }
-    let eval = |(row, experiment): (&Answer, &String)| {
-        let key = (experiment.as_str(), row.test_name());
-        match tests[&key].len() {
-            1 => key.1,
-            _ => format!("{} {}", key.1, row.vars),
+    let names: Vec<String> = rows.iter().map(Answer::test_name).collect();
+    let tests = namesakes(rows, experiments, &names);
+    let with_vars = |((row, experiment), name): ((&Answer, &String), String)| {
+        let is_alone = tests[&(experiment.clone(), name.clone())].len() == 1;
+        match is_alone || row.description().is_none() {
+            true => name,
+            false => format!("{name} {}", row.vars),
         }
     };
-    rows.iter().zip(experiments).map(eval).collect()
+    let names: Vec<String> = rows
+        .iter()
+        .zip(experiments)
+        .zip(names.clone())
+        .map(with_vars)
+        .collect();
+    let tests = namesakes(rows, experiments, &names);
+    let with_number = |((row, experiment), name): ((&Answer, &String), String)| {
+        let namesakes = &tests[&(experiment.clone(), name.clone())];
+        let own = namesakes[&row.test_key()];
+        match namesakes.len() {
+            1 => name,
+            _ => format!(
+                "{name} · test {}",
+                namesakes.values().filter(|at| **at <= own).count()
+            ),
+        }
+    };
+    rows.iter()
+        .zip(experiments)
+        .zip(names.clone())
+        .map(with_number)
+        .collect()
+}
+
+/// The tests of each name in an experiment, and where each one stands.
+fn namesakes(
+    rows: &[Answer],
+    experiments: &[String],
+    names: &[String],
+) -> HashMap<(String, String), BTreeMap<String, u64>> {
+    let mut tests: HashMap<_, BTreeMap<String, u64>> = HashMap::new();
+    for (((row, experiment), name), position) in rows.iter().zip(experiments).zip(names).zip(0..) {
+        let of_name = tests.entry((experiment.clone(), name.clone())).or_default();
+        let at = row.test_idx.unwrap_or(position);
+        of_name
+            .entry(row.test_key())
+            .and_modify(|first| *first = at.min(*first))
+            .or_insert(at);
+    }
+    tests
 }
 
 fn parse(text: &str) -> Result<Vec<Answer>, ReadError> {
@@ -274,21 +317,24 @@ impl Answer {
         name.filter(|name| !name.is_empty())
     }
 
+    /// What repetitions of a test have in common, and other tests do not.
     fn test_key(&self) -> String {
+        let Test { description, assert } = &self.test_case;
         format!(
-            "{} {}",
-            self.test_case.description.as_deref().unwrap_or_default(),
+            "{} {} {assert}",
+            description.as_deref().unwrap_or_default(),
             self.vars
         )
     }
 
+    fn description(&self) -> Option<String> {
+        let described = self.test_case.description.as_deref().map(as_name);
+        described.filter(|text| !text.is_empty())
+    }
+
     /// A test's description, or else its variables, which tell it from the others.
     fn test_name(&self) -> String {
-        let described = self.test_case.description.as_deref().map(as_name);
-        match described.filter(|text| !text.is_empty()) {
-            Some(description) => description,
-            None => self.vars.to_string(),
-        }
+        self.description().unwrap_or_else(|| self.vars.to_string())
     }
 
     fn checks(&self) -> Vec<Check> {

@@ -381,6 +381,32 @@ fn a_case_that_was_not_run_is_no_pass() {
 }
 
 #[test]
+fn a_failure_that_only_an_attribute_tells_of_is_no_pass() {
+    let told = |text: &str| told(&only(&Format::Junit, text.as_bytes()));
+    let lines = [
+        told("<testsuite><testcase name='a' status='failed'/></testsuite>"),
+        told("<testsuite><testcase name='a' status='fail'><failure message='m'/></testcase></testsuite>"),
+        told("<testsuite><testcase name='a' result='error'/></testsuite>"),
+        told("<testsuites failures='1'><testsuite><testcase name='a'/></testsuite></testsuites>"),
+        told("<testsuites><testsuite errors='2'/><testsuite><testcase name='a'/></testsuite></testsuites>"),
+        told("<testsuites><error message='boom'/><testsuite><testcase name='a'/></testsuite></testsuites>"),
+        // Some count their failures as errors.
+        told("<testsuite errors='1'><testcase name='a'><failure/></testcase></testsuite>"),
+        told("<testsuite failures='0' errors='no'><testcase name='a'/></testsuite>"),
+    ];
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    Failed [-a]
+    Failed [-a]
+    Errored { retry: true } [-a] ! a ended with an error
+    Errored { retry: false } [+a] ! `<testsuites>` says `failures="1"`, and there is none in it
+    Errored { retry: false } [+a] ! `<testsuite>` says `errors="2"`, and there is none in it
+    Errored { retry: true } [-the suite itself +a] ! the suite itself: boom
+    Failed [-a]
+    Passed [+a]
+    "#);
+}
+
+#[test]
 fn a_report_ends_where_its_first_element_does() {
     let report = "<testsuite><testcase name='a'/></testsuite>";
     for more in [

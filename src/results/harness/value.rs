@@ -73,7 +73,7 @@ pub(super) fn not_negative(number: f64) -> Option<f64> {
     (0.0..BEYOND).contains(&number).then_some(number)
 }
 
-/// What rounding may leave of a sum that is meant to be 0 or 1.
+/// What rounding may leave of a sum that is meant to be 0, 1 or a threshold.
 const ROUNDING: f64 = 1e-9;
 
 /// The number, where it can be a score of ours, which is from 0 to 1. All but 1 is 1: weights are added up.
@@ -81,6 +81,11 @@ pub(super) fn score(number: f64) -> Option<f64> {
     let is_one = (number - 1.0).abs() <= ROUNDING;
     let number = if is_one { 1.0 } else { number };
     (-ROUNDING..=1.0).contains(&number).then(|| number.max(0.0))
+}
+
+/// Whether a score comes up to a threshold: weights that are added up may come out a little below it.
+pub(super) fn reaches(number: f64, threshold: f64) -> bool {
+    number >= threshold - ROUNDING
 }
 
 /// A grader's words, cut where they are long.

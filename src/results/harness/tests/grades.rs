@@ -1,7 +1,7 @@
 //! What a result of a harness is, where one value in it decides between a pass, a failure and an error.
 
 use super::{evals, every_format, fixtures, only, problem, told};
-use crate::config::Format;
+use crate::config::{Format, Grade};
 use crate::model::{ReadingVerdict, Usage};
 use crate::results::harness::read;
 
@@ -54,6 +54,62 @@ fn half_a_character_takes_no_grade_away() {
     ] {
         assert!(read(&Format::Evals, broken.as_bytes()).is_err(), "{broken}");
     }
+}
+
+#[test]
+fn a_log_of_inspect_that_lacks_samples_has_no_grade() {
+    let log = |results: &str, more: &str| {
+        format!(
+            r#"{{"status": "success", "eval": {{"task": "t", "model": "m"}}, "results": {results},
+                "samples": [{{"id": 1, "scores": {{"s": {{"value": "C"}}}}{more}}}]}}"#
+        )
+    };
+    let of_ten = log(r#"{"total_samples": 10}"#, "");
+    let lacking = "it is no result of format `inspect`: 1 of its 10 samples are in it";
+    assert_eq!(problem(Format::Inspect, of_ten.as_bytes()), lacking);
+    let verdict = |log: String| only(&Format::Inspect, log.as_bytes()).verdict;
+    let stopped = r#"{"total_samples": 10, "early_stopping": {"manager": "enough"}}"#;
+    for whole in [
+        "null",
+        "{}",
+        r#"{"total_samples": 1, "early_stopping": null}"#,
+        stopped,
+    ] {
+        assert_eq!(verdict(log(whole, "")), ReadingVerdict::Passed, "{whole}");
+    }
+    let invalidated = log(
+        "null",
+        r#", "invalidation": {"author": "a", "reason": "the answer was in the prompt"}"#,
+    );
+    assert_eq!(verdict(invalidated), GAVE_NO_GRADE);
+    let kept = log("null", r#", "invalidation": null"#);
+    assert_eq!(verdict(kept), ReadingVerdict::Passed);
+}
+
+#[test]
+fn two_grades_are_none_in_any_harness() {
+    let log = r#"{"status": "success", "eval": {"task": "t", "model": "m"}, "samples": [{"id": 1, "scores":
+        {"a": {"value": "I"}, "a": {"value": "C"}}}]}"#;
+    let trial = r#"{"trial_name": "t", "verifier_result": {"rewards": {"reward": 0.0, "reward": 1.0}}}"#;
+    for (format, text, key) in [(Format::Inspect, log, "a"), (Format::Harbor, trial, "reward")] {
+        let said = problem(format, text.as_bytes());
+        assert!(said.ends_with(&format!("`{key}` is given twice")), "{said}");
+    }
+}
+
+#[test]
+fn weights_that_are_added_up_reach_the_threshold_that_they_are_meant_to() {
+    let of = |threshold, score: f64| {
+        let at = Grade {
+            passed: None,
+            score: Some("/score".to_owned()),
+            threshold,
+        };
+        only(&Format::Json(at), format!(r#"{{"score": {score}}}"#).as_bytes()).verdict
+    };
+    assert_eq!(of(1.0, (0..10).map(|_| 0.1).sum()), ReadingVerdict::Passed);
+    assert_eq!(of(0.8, 0.1 + 0.7), ReadingVerdict::Passed);
+    assert_eq!(of(0.8, 0.799), ReadingVerdict::Failed);
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! Which experiments, evals and attempts the rows of promptfoo's output are.
 
+use super::only;
+use crate::config::Format;
+use crate::model::ReadingVerdict;
 use crate::results::harness::rows;
 
 /// Each row of an output: provider, number of its prompt among all providers', the prompt's label, what else it has.
@@ -65,6 +68,39 @@ fn tests_of_one_description_are_told_apart_by_their_variables() {
     a × words run 1
     b × sums run 1
     "#
+    );
+}
+
+#[test]
+fn tests_that_differ_only_in_what_they_assert_are_no_repetitions() {
+    let test = |at: u32, asserted: &str| {
+        format!(
+            r#""testIdx": {at}, "testCase": {{"assert": [{{"type": "contains", "value": "{asserted}"}}]}}, "vars": {{}}"#
+        )
+    };
+    // Rows are written as they end; the tests keep their numbers.
+    let [first, again, second, twice] = [test(0, "A"), test(1, "A"), test(2, "B"), test(3, "B")];
+    let told = named(&[
+        ("a", 0, "p", &second),
+        ("a", 0, "p", &first),
+        ("a", 0, "p", &again),
+        ("a", 0, "p", &twice),
+    ]);
+    insta::assert_snapshot!(told, @r"
+    a × {} · test 2 run 1
+    a × {} · test 1 run 1
+    a × {} · test 1 run 2
+    a × {} · test 2 run 2
+    ");
+    let row = |passed: bool, test: &str| format!(r#"{{"success": {passed}, {test}}}"#);
+    let output = format!(
+        r#"{{"results": {{"results": [{}, {}]}}}}"#,
+        row(true, &first),
+        row(false, &second)
+    );
+    assert_eq!(
+        only(&Format::Promptfoo, output.as_bytes()).verdict,
+        ReadingVerdict::Failed
     );
 }
 
