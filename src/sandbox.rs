@@ -278,6 +278,20 @@ pub trait Sandbox: Send {
     async fn exec(&mut self, command: &Command, output: &mpsc::Sender<Vec<u8>>)
     -> Result<Exit, SandboxError>;
 
+    /// The same, for no longer than `limit` from when the command began: `None` where it was killed then. An engine far
+    /// away, whose answers may be late, does not take that for the command's own time.
+    async fn exec_within(
+        &mut self,
+        limit: Duration,
+        command: &Command,
+        output: &mpsc::Sender<Vec<u8>>,
+    ) -> Result<Option<Exit>, SandboxError> {
+        match tokio::time::timeout(limit, self.exec(command, output)).await {
+            Ok(exit) => exit.map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+
     /// Writes a tar of `from` (a file or directory), its entries named from `from`'s last component on; those of the
     /// workspace itself, which is "", have their paths in it. `None` where there is no such path.
     async fn download(

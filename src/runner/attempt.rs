@@ -444,7 +444,7 @@ async fn run_command(
 ) -> Result<Option<Exit>, Failure> {
     let (chunks, mut incoming) = mpsc::channel::<Vec<u8>>(OUTPUT_BACKLOG);
     let executing = async move {
-        let exit = tokio::time::timeout(limit, sandbox.exec(command, &chunks)).await;
+        let exit = sandbox.exec_within(limit, command, &chunks).await;
         drop(chunks);
         exit
     };
@@ -460,9 +460,5 @@ async fn run_command(
     };
     let (exit, written) = tokio::join!(executing, logging);
     written.map_err(store_failed)?;
-    match exit {
-        Ok(Ok(exit)) => Ok(Some(exit)),
-        Ok(Err(error)) => Err(sandbox_failed(phase, &error)),
-        Err(_) => Ok(None),
-    }
+    exit.map_err(|error| sandbox_failed(phase, &error))
 }

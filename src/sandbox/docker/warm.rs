@@ -59,14 +59,11 @@ pub(super) async fn make(
     let mut sandbox = create(shared, image, &setup.spec).await?;
     let made = async {
         sandbox.upload(&setup.workspace).await?;
-        let running = tokio::time::timeout(setup.limit, sandbox.exec(command, output));
-        let why = match running.await {
-            Ok(exit) => match exit? {
-                Exit::Code(0) => None,
-                Exit::Code(code) => Some(format!("`attempt.setup` ended with exit code {code}")),
-                Exit::Signal(signal) => Some(format!("`attempt.setup` was killed by signal {signal}")),
-            },
-            Err(_) => Some("`attempt.setup` took longer than its limit".to_owned()),
+        let why = match sandbox.exec_within(setup.limit, command, output).await? {
+            Some(Exit::Code(0)) => None,
+            Some(Exit::Code(code)) => Some(format!("`attempt.setup` ended with exit code {code}")),
+            Some(Exit::Signal(signal)) => Some(format!("`attempt.setup` was killed by signal {signal}")),
+            None => Some("`attempt.setup` took longer than its limit".to_owned()),
         };
         if why.is_none() {
             image::commit(&shared.docker, &sandbox.id, REPOSITORY, &key).await?;

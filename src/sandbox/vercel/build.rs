@@ -189,10 +189,13 @@ impl Engine {
         let creation = self.creation(&config, &spec, &self.cold_origin(), &place);
         let created = match request(&creation, turn).await {
             Ok(Some(created)) => Some(created),
-            Ok(None) => {
-                let found = self.find_builder(name).await?;
-                found.filter(|found| is_of_build(found, run_id))
-            }
+            Ok(None) => match self.find_builder(name).await {
+                Ok(found) => found.filter(|found| is_of_build(found, run_id)),
+                Err(error) => {
+                    let _ = self.give_up(name, run_id).await;
+                    return Err(error);
+                }
+            },
             Err(NoSandbox::Refused(error)) => match error.refusal() {
                 Some(refusal) if refusal.is_duplicate_name() => None,
                 _ => return Err(error),
@@ -249,14 +252,11 @@ impl Engine {
         let mut machine = Machine::new(Arc::clone(self), name.to_owned(), started, place);
         machine.upload(&setup.workspace).await?;
         if let Some(command) = &setup.command {
-            let ended = tokio::time::timeout(setup.limit, machine.exec(command, output)).await;
-            let why = match ended {
-                Ok(exit) => match exit? {
-                    Exit::Code(0) => None,
-                    Exit::Code(code) => Some(format!("ended with exit code {code}")),
-                    Exit::Signal(signal) => Some(format!("was killed by signal {signal}")),
-                },
-                Err(_) => Some(format!(
+            let why = match machine.exec_within(setup.limit, command, output).await? {
+                Some(Exit::Code(0)) => None,
+                Some(Exit::Code(code)) => Some(format!("ended with exit code {code}")),
+                Some(Exit::Signal(signal)) => Some(format!("was killed by signal {signal}")),
+                None => Some(format!(
                     "took longer than its limit of {} s",
                     setup.limit.as_secs()
                 )),

@@ -2,12 +2,14 @@
 
 use std::io::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use camino::{Utf8Path, Utf8PathBuf};
 use flate2::write::GzDecoder;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::mpsc;
+use tokio::sync::{SetOnce, mpsc};
+use tokio::time::Instant;
 
 use super::checkout::check_out;
 use super::error::VercelError;
@@ -91,6 +93,94 @@ impl Machine {
             self.to_remove.splice(0..0, removes.unwrap_or_default());
         }
         Ok(())
+    }
+
+    /// Runs a command to its end, and says when it has begun: once the service has answered that it has.
+    async fn run(
+        &mut self,
+        command: &Command,
+        output: &mpsc::Sender<Vec<u8>>,
+        begun: &SetOnce<Instant>,
+    ) -> Result<Exit, SandboxError> {
+        self.settle().await?;
+        self.commands += 1;
+        self.left = None;
+        let id = format!("{}-{}", self.name, self.commands);
+        let mut env: Vec<(String, String)> = ENVIRONMENT
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        env.extend(command.env.iter().cloned());
+        let removes = std::mem::take(&mut self.to_remove);
+        let start = Start {
+            id: &id,
+            script: Script::run(&id, command.keeps_daemons, &removes, &command.line),
+            env,
+        };
+        // Whoever drops this leaves a command behind, whether its start was answered or not.
+        let abandoned = self.abandoned.insert(Abandoned {
+            ours: id.clone(),
+            theirs: None,
+            removes,
+        });
+        let started = |theirs: &str| {
+            abandoned.theirs = Some(theirs.to_owned());
+            // Of a command that is followed again it is known already.
+            let _ = begun.set(Instant::now());
+        };
+        let client = &self.engine.account.client;
+        let code = match command.keeps_daemons {
+            true => self.session.run_attached(client, start, output, started).await,
+            false => self.session.run(client, start, output, started).await,
+        };
+        let mut code = code.map_err(VercelError::in_sandbox)?;
+        if code == script::STARTED_BEFORE
+            && let Some(first) = self
+                .session
+                .first_of(client, &id, output)
+                .await
+                .map_err(VercelError::in_sandbox)?
+        {
+            code = first;
+        }
+        self.exit(&id, code).await
+    }
+
+    /// The exit of a command that ended with this code.
+    async fn exit(&mut self, id: &str, code: i32) -> Result<Exit, SandboxError> {
+        let unable_to = match code {
+            script::STARTED_BEFORE => Some("start the command in the sandbox"),
+            script::NOT_REMOVED => Some("delete an old result from the sandbox"),
+            _ => None,
+        };
+        if let Some(what) = unable_to
+            && !self.has_run(id).await?
+        {
+            return Err(self.unable_to(what).await);
+        }
+        self.abandoned = None;
+        Ok(Exit::Code(code))
+    }
+
+    /// The exit of the command that its limit has overtaken, where only the news of it is late.
+    async fn late_exit(&mut self, limit: Duration) -> Result<Option<Exit>, SandboxError> {
+        let Some(Abandoned {
+            ours,
+            theirs: Some(theirs),
+            ..
+        }) = &self.abandoned
+        else {
+            return Ok(None);
+        };
+        let ours = ours.clone();
+        let ended = self
+            .session
+            .ended_within(&self.engine.account.client, theirs, limit)
+            .await;
+        match ended.map_err(VercelError::in_sandbox)? {
+            Some(code) => self.exit(&ours, code).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     async fn script(&self, what: &str, script: &Script) -> Result<Printed, SandboxError> {
@@ -209,55 +299,23 @@ impl Sandbox for Machine {
         command: &Command,
         output: &mpsc::Sender<Vec<u8>>,
     ) -> Result<Exit, SandboxError> {
-        self.settle().await?;
-        self.commands += 1;
-        self.left = None;
-        let id = format!("{}-{}", self.name, self.commands);
-        let mut env: Vec<(String, String)> = ENVIRONMENT
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect();
-        env.extend(command.env.iter().cloned());
-        let removes = std::mem::take(&mut self.to_remove);
-        let start = Start {
-            id: &id,
-            script: Script::run(&id, command.keeps_daemons, &removes, &command.line),
-            env,
-        };
-        // Whoever drops this leaves a command behind, whether its start was answered or not.
-        let abandoned = self.abandoned.insert(Abandoned {
-            ours: id.clone(),
-            theirs: None,
-            removes,
-        });
-        let started = |theirs: &str| abandoned.theirs = Some(theirs.to_owned());
-        let client = &self.engine.account.client;
-        let code = match command.keeps_daemons {
-            true => self.session.run_attached(client, start, output, started).await,
-            false => self.session.run(client, start, output, started).await,
-        };
-        let mut code = code.map_err(VercelError::in_sandbox)?;
-        if code == script::STARTED_BEFORE
-            && let Some(first) = self
-                .session
-                .first_of(client, &id, output)
-                .await
-                .map_err(VercelError::in_sandbox)?
-        {
-            code = first;
+        self.run(command, output, &SetOnce::new()).await
+    }
+
+    async fn exec_within(
+        &mut self,
+        limit: Duration,
+        command: &Command,
+        output: &mpsc::Sender<Vec<u8>>,
+    ) -> Result<Option<Exit>, SandboxError> {
+        let begun = SetOnce::new();
+        let over = async { tokio::time::sleep_until(*begun.wait().await + limit).await };
+        tokio::select! {
+            biased;
+            exit = self.run(command, output, &begun) => return exit.map(Some),
+            () = over => {}
         }
-        let unable_to = match code {
-            script::STARTED_BEFORE => Some("start the command in the sandbox"),
-            script::NOT_REMOVED => Some("delete an old result from the sandbox"),
-            _ => None,
-        };
-        if let Some(what) = unable_to
-            && !self.has_run(&id).await?
-        {
-            return Err(self.unable_to(what).await);
-        }
-        self.abandoned = None;
-        Ok(Exit::Code(code))
+        self.late_exit(limit).await
     }
 
     async fn download(
@@ -328,11 +386,7 @@ impl Sandbox for Machine {
             .reaper
             .delete(&self.name, Some(&self.session))
             .await;
-        deleted.map(drop).map_err(|error| SandboxError {
-            class: Some(ErrorClass::SandboxLost),
-            message: error.to_string(),
-            source: None,
-        })
+        deleted.map(drop).map_err(VercelError::in_sandbox)
     }
 }
 

@@ -161,7 +161,7 @@ impl Session {
             }
         };
         let broke = match attached.await {
-            Err(error) if error.again() != Again::Never => error,
+            Err(error) if id.is_some() || error.again() != Again::Never => error,
             done => return done,
         };
         let id = match id {
@@ -266,9 +266,20 @@ impl Session {
                     }
                 }
                 // The rest of the output is not worth the result.
-                (Err(_), Some(code)) => return Ok(code),
+                (Err(error), Some(code)) => {
+                    if error.again() == Again::Never {
+                        let note =
+                            format!("\n[evalwave: the rest of the output is not to be had: {error}]\n");
+                        passed.pass(note, output).await;
+                    }
+                    return Ok(code);
+                }
                 (Err(error), None) => {
-                    again = worth(error)?;
+                    // Output that is not to be had is no reason to give its command up.
+                    again = match error.again() {
+                        Again::Never => Again::Soon,
+                        again => again,
+                    };
                     if again == Again::Soon {
                         match self.has_ended(client, id).await {
                             Ok(code) => ended = code,
@@ -280,6 +291,22 @@ impl Session {
             failures = if passed.bytes > before { 1 } else { failures + 1 };
             client.wait(again, failures).await;
         }
+    }
+
+    /// The exit code of a command that took no longer than `limit`, if it has ended.
+    pub(super) async fn ended_within(
+        &self,
+        client: &Client,
+        id: &str,
+        limit: Duration,
+    ) -> Result<Option<i32>, VercelError> {
+        let ask = Ask::get(
+            "look after the command at its time limit",
+            self.path(&["cmd", id]),
+        );
+        let command = client.ask::<OfCommand>(&ask).await?.command;
+        let in_time = command.took().is_none_or(|took| took <= limit);
+        Ok(command.exit_code.filter(|_| in_time))
     }
 
     /// The exit code of a command, if it has ended.

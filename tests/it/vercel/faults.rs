@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use evalwave::model::ErrorClass;
-use evalwave::sandbox::Exit;
+use evalwave::sandbox::{Exit, SandboxError};
 use tempfile::NamedTempFile;
+use tokio::sync::mpsc;
 
 use super::{Bench, texts};
 use crate::support::engine_of_vercel::{backend, config};
@@ -248,6 +249,65 @@ async fn output_is_read_once_where_only_the_answer_about_its_command_is_late() {
     assert_eq!(bench.vercel.state().counts.of(Route::Wait), 1);
     assert_eq!(bench.vercel.state().counts.of(Route::Logs), 1);
     sandbox.stop().await.unwrap();
+}
+
+fn always(route: Route, fault: Fault) -> Rule {
+    Rule {
+        on: vec![route],
+        fault,
+        at: Vec::new(),
+        probability: 1.0,
+    }
+}
+
+#[tokio::test]
+async fn output_that_is_not_to_be_had_takes_no_command_its_exit() {
+    for refused in [400, 404, 413] {
+        let refused = always(Route::Logs, Fault::Refused(refused, "no".to_owned()));
+        let bench = Bench::light(vec![refused], "SANDBOX\n");
+        let engine = backend(&config(&bench.vercel.base_url()));
+        let mut sandbox = start(&engine, "unread").await;
+        let (exit, said) = exec(&mut *sandbox, &shell("agent takes-0.05s")).await;
+        assert_eq!(exit.unwrap(), Exit::Code(0));
+        assert!(
+            said.contains("[evalwave: the rest of the output is not to be had: "),
+            "{said}"
+        );
+        assert_eq!(bench.vercel.state().counts.of(Route::Run), 1);
+        sandbox.stop().await.unwrap();
+    }
+}
+
+/// What a command of so many seconds came to within 600 ms, under these faults.
+async fn within_limit(faults: Vec<Rule>, seconds: f64) -> Result<Option<Exit>, SandboxError> {
+    let bench = Bench::light(faults, "SANDBOX\n");
+    let engine = backend(&config(&bench.vercel.base_url()));
+    let mut sandbox = start(&engine, "limited").await;
+    let (output, _unread) = mpsc::channel(100);
+    let limit = Duration::from_millis(600);
+    let command = shell(&format!("agent takes-{seconds}s"));
+    let exit = sandbox.exec_within(limit, &command, &output).await;
+    sandbox.stop().await.unwrap();
+    exit
+}
+
+#[tokio::test]
+async fn the_time_of_a_command_is_its_own_and_not_the_services() {
+    let in_time = || Some(Exit::Code(0));
+    assert_eq!(within_limit(Vec::new(), 0.05).await.unwrap(), in_time());
+    assert_eq!(within_limit(Vec::new(), 5.0).await.unwrap(), None);
+    // Its start waits, or is answered late.
+    for late in [Fault::TooMany(1), Fault::Slow(900)] {
+        let late = Rule::first(Route::Run, 1, late);
+        assert_eq!(within_limit(vec![late], 0.05).await.unwrap(), in_time());
+    }
+    // The news of its end is late.
+    let late = || Rule::first(Route::Logs, 1, Fault::Slow(2_000));
+    assert_eq!(within_limit(vec![late()], 0.05).await.unwrap(), in_time());
+    assert_eq!(within_limit(vec![late()], 5.0).await.unwrap(), None);
+    // Nobody can say whether it had ended.
+    let unknown = always(Route::GetCommand, Fault::Refused(404, "not_found".to_owned()));
+    assert!(within_limit(vec![late(), unknown], 0.05).await.is_err());
 }
 
 #[tokio::test]
