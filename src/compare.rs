@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::model::comparison::{COMPARISON_SCHEMA, Comparison, Level, PairRef, PassRates, Side, Spent, Test};
-use crate::model::{PairId, PairResult, Policy, ResultSet, Usage, Verdict};
+use crate::model::{Outcome, PairId, PairResult, Policy, ResultSet, Sample, Usage, Verdict};
 pub use assess::{Assessment, Criteria, assess};
 use evidence::{Compared, Evidence};
 pub use flips::before;
@@ -118,6 +118,10 @@ fn side(set: &ResultSet, now: Option<Timestamp>) -> Side {
     let age = now
         .zip(set.started_at)
         .map(|(now, then)| now.duration_since(then).as_secs_f64());
+    let errors = |wanted| {
+        let pairs = attempts(set).filter(|_| set.tells_errors)?;
+        Some(count(&pairs, wanted))
+    };
     Side {
         source: set.source.clone(),
         reference: set.reference.clone(),
@@ -127,6 +131,9 @@ fn side(set: &ResultSet, now: Option<Timestamp>) -> Side {
         run_url: set.run_url.clone(),
         wall_seconds: set.wall_seconds,
         attempts: graded.map(|each| each.iter().sum()),
+        attempts_passed: attempts_passed(set),
+        attempts_errored: errors(Outcome::Errored),
+        attempts_timed_out: errors(Outcome::TimedOut),
         cost_usd: spent(set, |usage| usage.cost_usd, |one, other| one + other)
             .filter(|cost| cost.total.is_finite()),
         tokens: spent(set, tokens, u64::saturating_add),
@@ -148,6 +155,26 @@ fn spent<T>(set: &ResultSet, of: impl Fn(&Usage) -> Option<T>, add: impl Fn(T, T
     let attempts = used.len();
     let total = used.into_iter().reduce(add)?;
     Some(Spent { total, attempts })
+}
+
+/// The attempts of every pair, where they are known one by one.
+fn attempts(set: &ResultSet) -> Option<Vec<&[Sample]>> {
+    set.pairs.iter().map(|pair| pair.samples.as_deref()).collect()
+}
+
+/// How many attempts passed, where every pair has all of its attempts.
+fn attempts_passed(set: &ResultSet) -> Option<usize> {
+    let pairs = attempts(set)?;
+    // Where a stop leaves no mark, it leaves pairs with fewer attempts than others.
+    let planned = set.runs.map_or(pairs.first()?.len(), |runs| runs as usize);
+    let is_whole =
+        |pair: &&[Sample]| pair.len() == planned && !pair.iter().any(|sample| sample.stopped_early);
+    pairs.iter().all(is_whole).then(|| count(&pairs, Outcome::Passed))
+}
+
+fn count(pairs: &[&[Sample]], wanted: Outcome) -> usize {
+    let samples = pairs.iter().copied().flatten();
+    samples.filter(|sample| sample.outcome == wanted).count()
 }
 
 fn graded_attempts(pair: &PairResult) -> Option<usize> {

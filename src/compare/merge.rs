@@ -62,6 +62,7 @@ pub fn merge(mut sets: Vec<ResultSet>) -> Result<ResultSet, MergeError> {
         run_url: same_in_all(&sets, |set| set.run_url.clone()),
         selection: selection(&sets),
         is_cut_short: sets.iter().any(|set| set.is_cut_short),
+        tells_errors: sets.iter().all(|set| set.tells_errors),
         pairs: sets.into_iter().flat_map(|set| set.pairs).collect(),
     })
 }

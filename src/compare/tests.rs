@@ -514,6 +514,48 @@ fn what_each_side_used_is_told_with_how_many_attempts_say_so() {
 }
 
 #[test]
+fn how_attempts_ended_is_told_where_it_is_known_of_each() {
+    const T: Outcome = Outcome::TimedOut;
+    const E: Outcome = Outcome::Errored;
+    let ended = |set: &ResultSet| {
+        let side = compare(set, set, &options()).baseline;
+        (
+            side.attempts_passed,
+            side.attempts_errored,
+            side.attempts_timed_out,
+        )
+    };
+    let whole = ResultSet {
+        tells_errors: true,
+        ..set("ours", vec![ran("a", "x", &[P, F]), ran("a", "y", &[T, E])])
+    };
+    assert_eq!(ended(&whole), (Some(1), Some(1), Some(1)));
+    let published = ResultSet {
+        tells_errors: false,
+        ..whole.clone()
+    };
+    assert_eq!(
+        ended(&published),
+        (Some(1), None, None),
+        "time-outs are among its failures"
+    );
+    let fewer = ResultSet {
+        runs: Some(3),
+        ..whole.clone()
+    };
+    assert_eq!(ended(&fewer).0, None, "one of three was enough");
+    let uneven = set("rows", vec![ran("a", "x", &[P]), ran("a", "y", &[F, P])]);
+    assert_eq!(ended(&uneven).0, None);
+    let stopped = set(
+        "ours",
+        vec![ran("a", "x", &[P, Outcome::Cancelled]), ran("a", "y", &[F, F])],
+    );
+    assert_eq!(ended(&stopped).0, None);
+    let verdicts = set("verdicts", vec![passed("a", "x")]);
+    assert_eq!(ended(&verdicts), (None, None, None));
+}
+
+#[test]
 fn ages_are_told_from_the_time_of_the_comparison() {
     let mut before = set("before", vec![passed("a", "x")]);
     let mut now = before.clone();

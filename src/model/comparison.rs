@@ -33,6 +33,15 @@ pub struct Side {
     /// Attempts that gave a result, where known.
     #[serde(default)]
     pub attempts: Option<usize>,
+    /// Those of them that passed, where that is known and no pair stopped at what decided it: the others would be too few.
+    #[serde(default)]
+    pub attempts_passed: Option<usize>,
+    /// Attempts that gave no result for reasons that are not the agent's, where known.
+    #[serde(default)]
+    pub attempts_errored: Option<usize>,
+    /// Attempts that were killed at their time limit, where they are told from others that failed.
+    #[serde(default)]
+    pub attempts_timed_out: Option<usize>,
     /// What its attempts cost, where any says so.
     #[serde(default)]
     pub cost_usd: Option<Spent<f64>>,

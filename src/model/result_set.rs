@@ -68,6 +68,8 @@ pub struct ResultSet {
     pub selection: Option<Selection>,
     /// The run is known to have been stopped before its plan was done, or to lack a part of it.
     pub is_cut_short: bool,
+    /// Its samples tell errors and time-outs from failures.
+    pub tells_errors: bool,
     /// Its pairs; each id once.
     pub pairs: Vec<PairResult>,
 }
@@ -86,6 +88,7 @@ impl ResultSet {
             run_url: None,
             selection: None,
             is_cut_short: false,
+            tells_errors: false,
             pairs,
         }
     }
@@ -104,6 +107,7 @@ impl ResultSet {
             run_url: run.url.clone(),
             selection: Some(run.selection),
             is_cut_short: run.reason == Some(CancelReason::Budget),
+            tells_errors: true,
             pairs: summary.pairs.iter().map(PairResult::of_summary).collect(),
         }
     }

@@ -247,6 +247,8 @@ pub(in crate::report) fn large() -> Summary {
         age_seconds: Some(7300.0),
         wall_seconds: Some(1690.0),
         attempts: Some(280),
+        attempts_errored: Some(1),
+        attempts_timed_out: Some(3),
         run_url: Some("https://example.com/runs/1".to_owned()),
         ..comparison.baseline
     };

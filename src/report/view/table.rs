@@ -29,16 +29,18 @@ pub(super) fn of_summary(summary: &Summary, comparison: Option<&Comparison>) -> 
         None => rows.extend(whole.map(|whole| row(name, None, whole, None))),
     }
     let attempts = &totals.attempts;
-    if summary.run.runs > 1 && decided > 0 {
-        let single = totals
-            .attempt_pass_rate
-            .and_then(|_| fraction(attempts.passed, attempts.graded));
-        let single = single.unwrap_or_else(|| format!("{UNKNOWN} (stops when decided)"));
-        rows.push(row("single attempt", None, single, None));
-    }
-    let errors = format!("{} / {}", attempts.errored, attempts.timed_out);
-    rows.push(row("errored / timed out", None, errors, None));
     let baseline = comparison.map(|comparison| &comparison.baseline);
+    if summary.run.runs > 1 && decided > 0 {
+        let passed = totals.attempt_pass_rate.map(|_| attempts.passed);
+        let before = baseline.and_then(|side| fraction(side.attempts_passed?, side.attempts?));
+        let now = passed.and_then(|passed| fraction(passed, attempts.graded));
+        let now = now.unwrap_or_else(|| format!("{UNKNOWN} (stops when decided)"));
+        rows.push(row("single attempt", before, now, None));
+    }
+    let errors = |errored: usize, timed_out: usize| format!("{errored} / {timed_out}");
+    let before = baseline.and_then(|side| Some(errors(side.attempts_errored?, side.attempts_timed_out?)));
+    let now = errors(attempts.errored, attempts.timed_out);
+    rows.push(row("errored / timed out", before, now, None));
     let is_part = totals.not_run > 0 || comparison.is_some_and(|comparison| comparison.not_selected > 0);
     rows.push(wall_clock(
         baseline.and_then(|side| side.wall_seconds),
