@@ -47,7 +47,6 @@ const AS_END: Place = Place {
     name: "in a here-document that such a line ends",
     instead: "write another word after `<<`",
 };
-
 const AS_CUT: Place = Place {
     name: "in a here-document whose end begins as such a line does: some shells lose a part of it",
     instead: "write another word after `<<`",

@@ -183,12 +183,7 @@ fn evals(rows: &[Answer], experiments: &[String]) -> Vec<String> {
             false => format!("{name} {}", row.vars),
         }
     };
-    let names: Vec<String> = rows
-        .iter()
-        .zip(experiments)
-        .zip(names.clone())
-        .map(with_vars)
-        .collect();
+    let names: Vec<String> = rows.iter().zip(experiments).zip(names).map(with_vars).collect();
     let tests = namesakes(rows, experiments, &names);
     let with_number = |((row, experiment), name): ((&Answer, &String), String)| {
         let namesakes = &tests[&(experiment.clone(), name.clone())];
@@ -201,11 +196,7 @@ fn evals(rows: &[Answer], experiments: &[String]) -> Vec<String> {
             ),
         }
     };
-    rows.iter()
-        .zip(experiments)
-        .zip(names.clone())
-        .map(with_number)
-        .collect()
+    rows.iter().zip(experiments).zip(names).map(with_number).collect()
 }
 
 /// The tests of each name in an experiment, and where each one stands.
