@@ -26,16 +26,13 @@ enum Ending {
 
 struct Case {
     name: String,
+    /// As its elements have it.
     ending: Ending,
+    /// As its tag has it, which counts where there is no such element.
+    status: Ending,
     message: Option<String>,
     /// The text in its `<failure>` or `<error>`.
     words: String,
-}
-
-impl Case {
-    fn says_nothing(&self) -> bool {
-        self.message.is_none() && self.words.is_empty()
-    }
 }
 
 /// An `<error>`, in whatever test case, is an error; else a `<failure>` fails; else no suite may count any, and at least
@@ -47,7 +44,9 @@ pub(super) fn read(text: &str) -> Result<Reading, ReadError> {
     let (verdict, error) = match worst {
         Some(Ending::Errored) => (ReadingVerdict::Errored { retry: true }, report.error()),
         Some(Ending::Failed) => (ReadingVerdict::Failed, None),
-        _ if report.counted.is_some() => (ReadingVerdict::Errored { retry: false }, report.counted.clone()),
+        _ if report.counted.is_some() && !report.was_made_good => {
+            (ReadingVerdict::Errored { retry: false }, report.counted.clone())
+        }
         _ if !ran => {
             let why = match report.cases.len() {
                 0 => "there is no test case in it".to_owned(),
@@ -98,6 +97,8 @@ struct Report {
     /// The failures or errors that a suite counts first of all, for where there is none to be seen. Which of both a tool
     /// counts one as is not the same everywhere.
     counted: Option<String>,
+    /// A failure was made good by a later run, which some tools count all the same.
+    was_made_good: bool,
 }
 
 impl Report {
@@ -194,7 +195,8 @@ impl Report {
                 }
                 *case = Some(Case {
                     name: title(tag),
-                    ending: status(tag),
+                    ending: Ending::Passed,
+                    status: status(tag),
                     message: None,
                     words: String::new(),
                 });
@@ -206,17 +208,19 @@ impl Report {
                     _ => Ending::Skipped,
                 };
                 if let Some(case) = case
-                    && (ending > case.ending || (ending == case.ending && case.says_nothing()))
+                    && ending > case.ending
                 {
                     case.ending = ending;
                     case.message = attribute(tag, "message").filter(|message| !message.trim().is_empty());
                     case.words.clear();
                 }
             }
+            ("flakyFailure" | "flakyError", Some("testcase")) => self.was_made_good = true,
             // A suite that did not come to its cases.
             ("error" | "failure", Some("testsuite" | "testsuites")) => self.cases.push(Case {
                 name: "the suite itself".to_owned(),
                 ending: Ending::Errored,
+                status: Ending::Errored,
                 message: attribute(tag, "message"),
                 words: String::new(),
             }),
@@ -246,6 +250,10 @@ impl Report {
         }
         self.cases.extend(case.take().map(|case| {
             Case {
+                ending: match case.ending {
+                    Ending::Passed => case.status,
+                    ending => ending,
+                },
                 message: case
                     .message
                     .or_else(|| Some(case.words).filter(|words| !words.trim().is_empty())),

@@ -1,6 +1,7 @@
 //! Format `promptfoo`: what `promptfoo eval -o out.json` writes.
 
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -171,50 +172,55 @@ fn experiments(rows: &[Answer]) -> Vec<String> {
     rows.iter().map(experiment).collect()
 }
 
-/// The eval of each row: a test's name, with its variables where other tests of the experiment have the same, and with a
-/// number, in the order of the tests, where only what they assert differs.
+/// The eval of each row: a test's name, with its variables where those of the same name differ in them, and with a number,
+/// in the order of the tests, where they differ in what they assert.
 fn evals(rows: &[Answer], experiments: &[String]) -> Vec<String> {
     let names: Vec<String> = rows.iter().map(Answer::test_name).collect();
-    let tests = namesakes(rows, experiments, &names);
-    let with_vars = |((row, experiment), name): ((&Answer, &String), String)| {
-        let is_alone = tests[&(experiment.clone(), name.clone())].len() == 1;
-        match is_alone || row.description().is_none() {
-            true => name,
-            false => format!("{name} {}", row.vars),
-        }
-    };
-    let names: Vec<String> = rows.iter().zip(experiments).zip(names).map(with_vars).collect();
-    let tests = namesakes(rows, experiments, &names);
-    let with_number = |((row, experiment), name): ((&Answer, &String), String)| {
-        let namesakes = &tests[&(experiment.clone(), name.clone())];
-        let own = namesakes[&row.test_key()];
-        match namesakes.len() {
+    let variables = namesakes(rows, experiments, &names, |row| row.vars.to_string());
+    let with_vars = rows
+        .iter()
+        .zip(&variables)
+        .zip(names)
+        .map(
+            |((row, variables), name)| match variables.len() > 1 && row.description().is_some() {
+                true => format!("{name} {}", row.vars),
+                false => name,
+            },
+        );
+    let names: Vec<String> = with_vars.collect();
+    let tests = namesakes(rows, experiments, &names, Answer::test_key);
+    let with_number = rows.iter().zip(&tests).zip(names).map(|((row, tests), name)| {
+        let own = tests[&row.test_key()];
+        match tests.len() {
             1 => name,
             _ => format!(
                 "{name} · test {}",
-                namesakes.values().filter(|at| **at <= own).count()
+                tests.values().filter(|at| **at <= own).count()
             ),
         }
-    };
-    rows.iter().zip(experiments).zip(names).map(with_number).collect()
+    });
+    with_number.collect()
 }
 
-/// The tests of each name in an experiment, and where each one stands.
+/// For each row, what those of its name in its experiment are told apart by, and where each of that stands first.
 fn namesakes(
     rows: &[Answer],
     experiments: &[String],
     names: &[String],
-) -> HashMap<(String, String), BTreeMap<String, u64>> {
-    let mut tests: HashMap<_, BTreeMap<String, u64>> = HashMap::new();
-    for (((row, experiment), name), position) in rows.iter().zip(experiments).zip(names).zip(0..) {
-        let of_name = tests.entry((experiment.clone(), name.clone())).or_default();
+    by: impl Fn(&Answer) -> String,
+) -> Vec<Rc<BTreeMap<String, u64>>> {
+    let named = || experiments.iter().zip(names);
+    let mut groups: HashMap<(&String, &String), BTreeMap<String, u64>> = HashMap::new();
+    for ((row, name), position) in rows.iter().zip(named()).zip(0..) {
         let at = row.test_idx.unwrap_or(position);
-        of_name
-            .entry(row.test_key())
-            .and_modify(|first| *first = at.min(*first))
-            .or_insert(at);
+        let first = groups.entry(name).or_default().entry(by(row)).or_insert(at);
+        *first = at.min(*first);
     }
-    tests
+    let groups: HashMap<_, _> = groups
+        .into_iter()
+        .map(|(name, group)| (name, Rc::new(group)))
+        .collect();
+    named().map(|name| Rc::clone(&groups[&name])).collect()
 }
 
 fn parse(text: &str) -> Result<Vec<Answer>, ReadError> {

@@ -390,6 +390,12 @@ fn a_failure_that_only_an_attribute_tells_of_is_no_pass() {
         told("<testsuites failures='1'><testsuite><testcase name='a'/></testsuite></testsuites>"),
         told("<testsuites><testsuite errors='2'/><testsuite><testcase name='a'/></testsuite></testsuites>"),
         told("<testsuites><error message='boom'/><testsuite><testcase name='a'/></testsuite></testsuites>"),
+        // The element says which it is, as Maestro writes it.
+        told(
+            "<testsuite><testcase name='a' status='ERROR'><failure>Element not found</failure></testcase></testsuite>",
+        ),
+        // Gradle counts what it then merges with the run that made it good.
+        told("<testsuite failures='1'><testcase name='a'><flakyFailure message='m'/></testcase></testsuite>"),
         // Some count their failures as errors.
         told("<testsuite errors='1'><testcase name='a'><failure/></testcase></testsuite>"),
         told("<testsuite failures='0' errors='no'><testcase name='a'/></testsuite>"),
@@ -401,6 +407,8 @@ fn a_failure_that_only_an_attribute_tells_of_is_no_pass() {
     Errored { retry: false } [+a] ! `<testsuites>` says `failures="1"`, and there is none in it
     Errored { retry: false } [+a] ! `<testsuite>` says `errors="2"`, and there is none in it
     Errored { retry: true } [-the suite itself +a] ! the suite itself: boom
+    Failed [-a]
+    Passed [+a]
     Failed [-a]
     Passed [+a]
     "#);

@@ -81,8 +81,8 @@ pub(super) enum Line {
     End,
     /// Its end by a value: what was to be a line of the body.
     EndByValue,
-    /// A line with a value in it that dash 0.5.12, the `sh` of Debian and Ubuntu, loses a byte of: what follows the
-    /// beginning of the end's word there is no ASCII.
+    /// A line with a value in it that dash 0.5.12, the `sh` of Debian and Ubuntu, loses a byte of: the one that follows
+    /// what the line has of the end's word is no ASCII.
     CutByValue,
     /// Its end for some shells.
     Doubtful,
@@ -138,13 +138,11 @@ impl Document {
     }
 
     fn is_cut(&self, line: &str) -> bool {
-        let line = self.without_tabs(line);
-        let same = line
-            .chars()
-            .zip(self.word.text.chars())
-            .take_while(|(one, other)| one == other);
+        let line = self.without_tabs(line).as_bytes();
+        let word = self.word.text.as_bytes();
+        let same = line.iter().zip(word).take_while(|(one, other)| one == other);
         let same = same.count();
-        same > 0 && line.chars().nth(same).is_some_and(|next| !next.is_ascii())
+        same > 0 && line.get(same).is_some_and(|next| !next.is_ascii())
     }
 
     fn without_tabs<'a>(&self, line: &'a str) -> &'a str {

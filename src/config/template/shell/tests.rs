@@ -213,6 +213,8 @@ fn no_value_is_cut_by_a_here_document_whose_end_it_begins_as() {
         ("cat <<'END'\n{v}é\nEND", "EN"),
         ("cat <<-END\n\t{v}\nEND", "Eé"),
         ("cat <<END\nfirst\\\n{v}\nEND", "Eé"),
+        ("cat <<É\n{v}\nÉ", "éx"),
+        ("cat <<Éa\n{v}\nÉa", "Èx"),
         ("cat <<END; cat <<OTHER\nx\nEND\n{v}\nOTHER", "Oé"),
     ] {
         let said = refused(text, value);
@@ -222,6 +224,7 @@ fn no_value_is_cut_by_a_here_document_whose_end_it_begins_as() {
         reads_back(&["cat <<END\n{v}\nEND"], value);
     }
     reads_back(&["cat <<OTHER\n{v}\nOTHER"], "ENDé☃");
+    reads_back(&["cat <<É\n{v}\nÉ"], "☃");
 }
 
 /// Pieces of commands; `{v}` is the value.

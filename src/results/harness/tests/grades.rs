@@ -87,7 +87,7 @@ fn a_log_of_inspect_that_lacks_samples_has_no_grade() {
 }
 
 #[test]
-fn two_grades_are_none_in_any_harness() {
+fn two_grades_of_inspect_or_harbor_are_none() {
     let log = r#"{"status": "success", "eval": {"task": "t", "model": "m"}, "samples": [{"id": 1, "scores":
         {"a": {"value": "I"}, "a": {"value": "C"}}}]}"#;
     let trial = r#"{"trial_name": "t", "verifier_result": {"rewards": {"reward": 0.0, "reward": 1.0}}}"#;

@@ -92,6 +92,15 @@ fn tests_that_differ_only_in_what_they_assert_are_no_repetitions() {
     a × {} · test 1 run 2
     a × {} · test 2 run 2
     ");
+    let described = |asserted: &str| {
+        format!(
+            r#""testCase": {{"description": "words", "assert": [{{"type": "equals", "value": "{asserted}"}}]}}, "vars": {{"n": 1}}"#
+        )
+    };
+    insta::assert_snapshot!(named(&[("a", 0, "p", &described("A")), ("a", 0, "p", &described("B"))]), @r"
+    a × words · test 1 run 1
+    a × words · test 2 run 1
+    ");
     let row = |passed: bool, test: &str| format!(r#"{{"success": {passed}, {test}}}"#);
     let output = format!(
         r#"{{"results": {{"results": [{}, {}]}}}}"#,
