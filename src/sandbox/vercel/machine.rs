@@ -15,7 +15,7 @@ use super::checkout::check_out;
 use super::error::VercelError;
 use super::printed::Printed;
 use super::script::{self, Script};
-use super::session::{Session, Start};
+use super::session::{Output, Session, Start};
 use super::{Engine, Started};
 use crate::glob::{is_pattern, path_glob};
 use crate::model::{Boot, ErrorClass};
@@ -99,7 +99,7 @@ impl Machine {
     async fn run(
         &mut self,
         command: &Command,
-        output: &mpsc::Sender<Vec<u8>>,
+        output: &mut Output<'_>,
         begun: &SetOnce<Instant>,
     ) -> Result<Exit, SandboxError> {
         self.settle().await?;
@@ -123,21 +123,25 @@ impl Machine {
             theirs: None,
             removes,
         });
-        let started = |theirs: &str| {
+        let mut started = |theirs: &str| {
             abandoned.theirs = Some(theirs.to_owned());
             // Of a command that is followed again it is known already.
             let _ = begun.set(Instant::now());
         };
         let client = &self.engine.account.client;
         let code = match command.keeps_daemons {
-            true => self.session.run_attached(client, start, output, started).await,
-            false => self.session.run(client, start, output, started).await,
+            true => {
+                self.session
+                    .run_attached(client, start, output, &mut started)
+                    .await
+            }
+            false => self.session.run(client, start, output, &mut started).await,
         };
         let mut code = code.map_err(VercelError::in_sandbox)?;
         if code == script::STARTED_BEFORE
             && let Some(first) = self
                 .session
-                .first_of(client, &id, output)
+                .first_of(client, &id, output, started)
                 .await
                 .map_err(VercelError::in_sandbox)?
         {
@@ -162,8 +166,12 @@ impl Machine {
         Ok(Exit::Code(code))
     }
 
-    /// The exit of the command that its limit has overtaken, where only the news of it is late.
-    async fn late_exit(&mut self, limit: Duration) -> Result<Option<Exit>, SandboxError> {
+    /// The exit of the command that its limit has overtaken, where it ended in time and only the news of that is late.
+    async fn late_exit(
+        &mut self,
+        limit: Duration,
+        output: &mut Output<'_>,
+    ) -> Result<Option<Exit>, SandboxError> {
         let Some(Abandoned {
             ours,
             theirs: Some(theirs),
@@ -172,14 +180,29 @@ impl Machine {
         else {
             return Ok(None);
         };
-        let ours = ours.clone();
-        let ended = self
-            .session
-            .ended_within(&self.engine.account.client, theirs, limit)
-            .await;
-        match ended.map_err(VercelError::in_sandbox)? {
-            Some(code) => self.exit(&ours, code).await.map(Some),
-            None => Ok(None),
+        let (ours, theirs) = (ours.clone(), theirs.clone());
+        let engine = Arc::clone(&self.engine);
+        let client = &engine.account.client;
+        let found = match self.session.look_at(client, &theirs).await {
+            Ok(found) => found,
+            // Nobody says, and its time is over: it is killed, and then asked after once more.
+            Err(_) => {
+                self.settle().await?;
+                let found = self.session.look_at(client, &theirs).await;
+                found.map_err(VercelError::in_sandbox)?
+            }
+        };
+        let was_killed = self.abandoned.is_none();
+        let in_time = match found.took() {
+            Some(took) => took <= limit,
+            None => !was_killed,
+        };
+        match found.exit_code {
+            Some(code) if in_time && code != script::STARTED_BEFORE => {
+                self.session.rest(client, &theirs, output).await;
+                self.exit(&ours, code).await.map(Some)
+            }
+            _ => Ok(None),
         }
     }
 
@@ -299,7 +322,7 @@ impl Sandbox for Machine {
         command: &Command,
         output: &mpsc::Sender<Vec<u8>>,
     ) -> Result<Exit, SandboxError> {
-        self.run(command, output, &SetOnce::new()).await
+        self.run(command, &mut Output::new(output), &SetOnce::new()).await
     }
 
     async fn exec_within(
@@ -308,14 +331,14 @@ impl Sandbox for Machine {
         command: &Command,
         output: &mpsc::Sender<Vec<u8>>,
     ) -> Result<Option<Exit>, SandboxError> {
-        let begun = SetOnce::new();
+        let (begun, mut output) = (SetOnce::new(), Output::new(output));
         let over = async { tokio::time::sleep_until(*begun.wait().await + limit).await };
         tokio::select! {
             biased;
-            exit = self.run(command, output, &begun) => return exit.map(Some),
+            exit = self.run(command, &mut output, &begun) => return exit.map(Some),
             () = over => {}
         }
-        self.late_exit(limit).await
+        self.late_exit(limit, &mut output).await
     }
 
     async fn download(

@@ -14,7 +14,9 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::api::{Commands, Listed, OfCommand, OfSession, OfSnapshot, Session as Document, Snapshot, Status};
+use super::api::{
+    Command, Commands, Listed, OfCommand, OfSession, OfSnapshot, Session as Document, Snapshot, Status,
+};
 use super::client::{ANSWER, Ask, Client, Payload, Tries, unreachable};
 use super::error::{Again, Problem, VercelError};
 use super::printed::Printed;
@@ -59,12 +61,11 @@ pub(super) struct Start<'a> {
 }
 
 /// Where a command's output goes.
-pub(super) type Output<'a> = &'a mpsc::Sender<Vec<u8>>;
-
-/// Output that was passed on, so that a replay is not.
-#[derive(Debug, Default)]
-struct Passed {
-    bytes: usize,
+#[derive(Debug)]
+pub(super) struct Output<'a> {
+    to: &'a mpsc::Sender<Vec<u8>>,
+    /// Bytes that were passed on, so that a replay is not.
+    passed: usize,
 }
 
 impl Session {
@@ -118,15 +119,14 @@ impl Session {
         &self,
         client: &Client,
         start: Start<'_>,
-        output: Output<'_>,
+        output: &mut Output<'_>,
         mut started: impl FnMut(&str),
     ) -> Result<i32, VercelError> {
         let id = self.start(client, &start).await?;
         // A wave has thousands of them, and what follows may take hours.
         drop(start);
         started(&id);
-        let mut passed = Passed::default();
-        self.follow(client, &id, &mut passed, output).await
+        self.follow(client, &id, output).await
     }
 
     /// Runs a command that leaves daemons: they may hold its output open, so its end is told with it.
@@ -134,12 +134,11 @@ impl Session {
         &self,
         client: &Client,
         start: Start<'_>,
-        output: Output<'_>,
+        output: &mut Output<'_>,
         mut started: impl FnMut(&str),
     ) -> Result<i32, VercelError> {
         let body = body(self, &start.script, &start.env, true, false);
         let ask = Ask::post("run the command", self.path(&["cmd"]), &body).once();
-        let mut passed = Passed::default();
         let mut id = None;
         let attached = async {
             let response = client.open(&ask).await?;
@@ -153,7 +152,7 @@ impl Session {
                             return Ok(code);
                         }
                     }
-                    Next::Line(Line::Output { data, .. }) => passed.pass(data, output).await,
+                    Next::Line(Line::Output { data, .. }) => output.pass(data).await,
                     Next::Line(Line::Broken(why)) => return Err(ask.failed(Problem::BrokeOff(why))),
                     Next::End => return Err(ask.failed(Problem::BrokeOff("it ended early".to_owned()))),
                     Next::Silence => return Err(ask.failed(Problem::Late(PATIENCE))),
@@ -176,7 +175,7 @@ impl Session {
                 id
             }
         };
-        self.follow(client, &id, &mut passed, output).await
+        self.follow(client, &id, output).await
     }
 
     /// Starts a user's command, once, whatever becomes of the answers.
@@ -211,32 +210,27 @@ impl Session {
         Ok(ours.into_iter().next())
     }
 
-    /// Another command under the same id of ours than this one, which came second.
+    /// Another command under the same id of ours than the one that was followed, which came second. `started` hears the API's
+    /// id of it.
     pub(super) async fn first_of(
         &self,
         client: &Client,
         id: &str,
-        output: Output<'_>,
+        output: &mut Output<'_>,
+        mut started: impl FnMut(&str),
     ) -> Result<Option<i32>, VercelError> {
         match self.find(client, id).await? {
             Some(command) if command.exit_code != Some(super::script::STARTED_BEFORE) => {
-                let mut passed = Passed::default();
-                self.follow(client, &command.id, &mut passed, output)
-                    .await
-                    .map(Some)
+                started(&command.id);
+                output.passed = 0;
+                self.follow(client, &command.id, output).await.map(Some)
             }
             _ => Ok(None),
         }
     }
 
     /// Passes a command's output on until it has ended; whatever breaks off is asked for again, without a limit.
-    async fn follow(
-        &self,
-        client: &Client,
-        id: &str,
-        passed: &mut Passed,
-        output: Output<'_>,
-    ) -> Result<i32, VercelError> {
+    async fn follow(&self, client: &Client, id: &str, output: &mut Output<'_>) -> Result<i32, VercelError> {
         let exit = Ask::get("wait for the command", self.path(&["cmd", id]))
             .query(vec![("wait", "true")])
             .limit(Some(EXIT_PATIENCE))
@@ -245,9 +239,9 @@ impl Session {
         let mut ended = None;
         let mut failures = 0;
         loop {
-            let before = passed.bytes;
+            let before = output.passed;
             let mut again = Again::Soon;
-            let logs = self.logs(client, id, passed, output, ended.is_some()).await;
+            let logs = self.logs(client, id, output, ended.is_some()).await;
             match (logs, ended) {
                 (Ok(()), Some(code)) => return Ok(code),
                 (Ok(()), None) => {
@@ -268,9 +262,7 @@ impl Session {
                 // The rest of the output is not worth the result.
                 (Err(error), Some(code)) => {
                     if error.again() == Again::Never {
-                        let note =
-                            format!("\n[evalwave: the rest of the output is not to be had: {error}]\n");
-                        passed.pass(note, output).await;
+                        output.lacks_the_rest(&error).await;
                     }
                     return Ok(code);
                 }
@@ -288,32 +280,27 @@ impl Session {
                     }
                 }
             }
-            failures = if passed.bytes > before { 1 } else { failures + 1 };
+            failures = if output.passed > before { 1 } else { failures + 1 };
             client.wait(again, failures).await;
         }
     }
 
-    /// The exit code of a command that took no longer than `limit`, if it has ended.
-    pub(super) async fn ended_within(
-        &self,
-        client: &Client,
-        id: &str,
-        limit: Duration,
-    ) -> Result<Option<i32>, VercelError> {
-        let ask = Ask::get(
-            "look after the command at its time limit",
-            self.path(&["cmd", id]),
-        );
-        let command = client.ask::<OfCommand>(&ask).await?.command;
-        let in_time = command.took().is_none_or(|took| took <= limit);
-        Ok(command.exit_code.filter(|_| in_time))
+    /// A command as it is now, asked for once.
+    pub(super) async fn look_at(&self, client: &Client, id: &str) -> Result<Command, VercelError> {
+        let ask = Ask::get("look after the command", self.path(&["cmd", id])).once();
+        client.ask::<OfCommand>(&ask).await.map(|found| found.command)
+    }
+
+    /// Passes on what there is still of the output of a command that has ended.
+    pub(super) async fn rest(&self, client: &Client, id: &str, output: &mut Output<'_>) {
+        if let Err(error) = self.logs(client, id, output, true).await {
+            output.lacks_the_rest(&error).await;
+        }
     }
 
     /// The exit code of a command, if it has ended.
     async fn has_ended(&self, client: &Client, id: &str) -> Result<Option<i32>, VercelError> {
-        let ask = Ask::get("look after the command", self.path(&["cmd", id])).once();
-        let found = client.ask::<OfCommand>(&ask).await?;
-        Ok(found.command.exit_code)
+        self.look_at(client, id).await.map(|command| command.exit_code)
     }
 
     /// Passes output on until it ends. After the command has ended, nothing new is waited for.
@@ -321,14 +308,13 @@ impl Session {
         &self,
         client: &Client,
         id: &str,
-        passed: &mut Passed,
-        output: Output<'_>,
+        output: &mut Output<'_>,
         has_ended: bool,
     ) -> Result<(), VercelError> {
         let ask = Ask::get("read the command's output", self.path(&["cmd", id, "logs"])).once();
         let response = client.open(&ask).await?;
         let mut lines = Lines::of(&ask, response)?;
-        let mut replay = passed.bytes;
+        let mut replay = output.passed;
         let patience = if has_ended { ANSWER } else { PATIENCE };
         loop {
             match lines.next(patience).await? {
@@ -344,7 +330,7 @@ impl Session {
                         }
                         replay = 0;
                     }
-                    passed.pass(data, output).await;
+                    output.pass(data).await;
                 }
                 Next::Line(Line::Command(_)) => {}
                 Next::Line(Line::Broken(why)) => return Err(ask.failed(Problem::BrokeOff(why))),
@@ -478,13 +464,24 @@ fn is_whole(output_end: Instant, since: Instant, took: Option<Duration>) -> bool
     is_soon(Instant::now()) || took.and_then(|took| since.checked_add(took)).is_some_and(is_soon)
 }
 
-impl Passed {
-    async fn pass(&mut self, data: String, output: Output<'_>) {
-        self.bytes += data.len();
+impl<'a> Output<'a> {
+    pub(super) fn new(to: &'a mpsc::Sender<Vec<u8>>) -> Self {
+        Self { to, passed: 0 }
+    }
+
+    async fn pass(&mut self, data: String) {
+        self.passed += data.len();
         for chunk in data.into_bytes().chunks(CHUNK) {
             // Whoever does not listen any more does not want it.
-            let _ = output.send(chunk.to_vec()).await;
+            let _ = self.to.send(chunk.to_vec()).await;
         }
+    }
+
+    async fn lacks_the_rest(&mut self, why: &VercelError) {
+        self.pass(format!(
+            "\n[evalwave: the rest of the output is not to be had: {why}]\n"
+        ))
+        .await;
     }
 }
 

@@ -12,7 +12,7 @@ use super::{Bench, texts};
 use crate::support::engine_of_vercel::{backend, config};
 use crate::support::sandbox::{run as exec, sh, shell, start};
 use crate::support::stderr;
-use crate::support::vercel::{Fault, Route, Rule, TOKEN, Times};
+use crate::support::vercel::{Fault, Light, LightRule, Limits, Machines, Route, Rule, TOKEN, Times};
 
 const SUITE: &str = "SANDBOX
   source: upload
@@ -278,36 +278,71 @@ async fn output_that_is_not_to_be_had_takes_no_command_its_exit() {
     }
 }
 
-/// What a command of so many seconds came to within 600 ms, under these faults.
-async fn within_limit(faults: Vec<Rule>, seconds: f64) -> Result<Option<Exit>, SandboxError> {
-    let bench = Bench::light(faults, "SANDBOX\n");
+/// What a command of so many seconds came to within 600 ms under these faults, and what it said.
+async fn within_limit(faults: Vec<Rule>, seconds: f64) -> (Result<Option<Exit>, SandboxError>, String) {
+    let agent = LightRule {
+        contains: "agent".to_owned(),
+        seconds,
+        exit: 0,
+        stdout: "all of it\n".to_owned(),
+    };
+    let light = Light {
+        scale: 1.0,
+        rules: vec![agent],
+        ..Light::default()
+    };
+    let bench = Bench::with(Machines::light(light), Limits::none(), faults, "SANDBOX\n");
     let engine = backend(&config(&bench.vercel.base_url()));
     let mut sandbox = start(&engine, "limited").await;
-    let (output, _unread) = mpsc::channel(100);
+    let (output, mut said) = mpsc::channel(100);
     let limit = Duration::from_millis(600);
-    let command = shell(&format!("agent takes-{seconds}s"));
-    let exit = sandbox.exec_within(limit, &command, &output).await;
+    let exit = sandbox.exec_within(limit, &shell("agent"), &output).await;
     sandbox.stop().await.unwrap();
-    exit
+    drop(output);
+    let mut text = Vec::new();
+    while let Some(chunk) = said.recv().await {
+        text.extend(chunk);
+    }
+    (exit, String::from_utf8(text).unwrap())
 }
 
 #[tokio::test]
 async fn the_time_of_a_command_is_its_own_and_not_the_services() {
-    let in_time = || Some(Exit::Code(0));
-    assert_eq!(within_limit(Vec::new(), 0.05).await.unwrap(), in_time());
-    assert_eq!(within_limit(Vec::new(), 5.0).await.unwrap(), None);
-    // Its start waits, or is answered late.
-    for late in [Fault::TooMany(1), Fault::Slow(900)] {
-        let late = Rule::first(Route::Run, 1, late);
-        assert_eq!(within_limit(vec![late], 0.05).await.unwrap(), in_time());
+    let late = |route, time| Rule::first(route, 1, Fault::Slow(time));
+    let in_time = [
+        Vec::new(),
+        // Its start waits, or is answered late.
+        vec![Rule::first(Route::Run, 1, Fault::TooMany(1))],
+        vec![late(Route::Run, 900)],
+        // The news of its end is late; or first none can be had, and then it is late.
+        vec![late(Route::Logs, 2_000)],
+        vec![
+            late(Route::Logs, 2_000),
+            Rule::first(Route::GetCommand, 1, Fault::Reset),
+        ],
+    ];
+    for faults in in_time {
+        let what = format!("{faults:?}");
+        let (exit, said) = within_limit(faults, 0.05).await;
+        assert_eq!(exit.unwrap(), Some(Exit::Code(0)), "{what}");
+        assert_eq!(said, "all of it\n", "{what}");
     }
-    // The news of its end is late.
-    let late = || Rule::first(Route::Logs, 1, Fault::Slow(2_000));
-    assert_eq!(within_limit(vec![late()], 0.05).await.unwrap(), in_time());
-    assert_eq!(within_limit(vec![late()], 5.0).await.unwrap(), None);
-    // Nobody can say whether it had ended.
+    let too_long = [
+        Vec::new(),
+        vec![late(Route::Logs, 2_000)],
+        vec![
+            late(Route::Logs, 2_000),
+            Rule::first(Route::GetCommand, 1, Fault::Reset),
+        ],
+        vec![Rule::first(Route::Run, 1, Fault::Lost)],
+    ];
+    for faults in too_long {
+        let what = format!("{faults:?}");
+        assert_eq!(within_limit(faults, 5.0).await.0.unwrap(), None, "{what}");
+    }
     let unknown = always(Route::GetCommand, Fault::Refused(404, "not_found".to_owned()));
-    assert!(within_limit(vec![late(), unknown], 0.05).await.is_err());
+    let (exit, _) = within_limit(vec![late(Route::Logs, 2_000), unknown], 0.05).await;
+    exit.unwrap_err();
 }
 
 #[tokio::test]
