@@ -156,8 +156,7 @@ const PRYING: &str = r#"
     all() { while [ "$(ls /meet | grep -c "$1")" -lt 6 ]; do sleep 0.05; done; }
     me=neighbour-$EVALWAVE_EVAL-$EVALWAVE_ATTEMPT
     mkdir "$me-file" "/tmp/$me-file" "/$me-file"
-    MARK=$me-environment sh -c 'sleep 1000; true' "$me-process" &
-    touch "/meet/$me.here"
+    MARK=$me-environment sh -c 'touch "/meet/$0.here"; sleep 1000; true' "$me-process" &
     all here
     ps -o args >/tmp/processes
     cat /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n' >/tmp/environment
