@@ -8,6 +8,7 @@ mod graded;
 mod harbor;
 mod inspect;
 mod junit;
+mod once;
 mod promptfoo;
 mod value;
 

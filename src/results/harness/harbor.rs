@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::ReadError;
-use super::graded::parse_once;
+use super::once::parse_once;
 use super::value::{beyond_a_score, count, failure, known, lenient, not_negative, score, total};
 use crate::model::{Check, Reading, ReadingVerdict, Usage};
 

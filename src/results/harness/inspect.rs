@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::ReadError;
-use super::graded::parse_once;
+use super::once::parse_once;
 use super::value::{
     as_name, beyond_a_score, count, failure, known, lenient, not_negative, note, score, total,
 };

@@ -94,8 +94,8 @@ struct Report {
     cases: Vec<Case>,
     /// The times of the outermost suites together, where they say them.
     seconds: Option<f64>,
-    /// The failures or errors that a suite counts first of all, for where there is none to be seen. Which of both a tool
-    /// counts one as is not the same everywhere.
+    /// What the first suite that counts failures or errors says of them, for where there is neither to be seen: tools do not
+    /// agree on which of both one is.
     counted: Option<String>,
     /// A failure was made good by a later run, which some tools count all the same.
     was_made_good: bool,
